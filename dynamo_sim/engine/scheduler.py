@@ -1,0 +1,57 @@
+"""What the fleet asks of the engine inside a worker."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dynamo_sim.engine.step import Step
+from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.workload.request import Request
+
+
+class Scheduler(Protocol):
+    """The core of one worker: it knows no SimPy and no other worker (`spec 01, 16`).
+
+    The life of a step is ``step = start(now, max_passes)``, perhaps `Step.cut`, then ``finish(step)``. What a
+    first pass changes is changed at its start; what the passes after it change, at the finish, so that a step can
+    be cut at any pass boundary in between. Observations of requests (admissions, token times) are written on the
+    `Request` objects, gaps between tokens into ``gaps``.
+    """
+
+    gaps: GapLog
+    observed: bool
+    """Whether steps carry `PassStats`; off by default, they cost time."""
+    retries_matter: bool
+    """Whether a pass without progress changes anything inside, so that the number of tries counts (`spec 01, 6.3`)."""
+
+    @property
+    def request_count(self) -> int:
+        """Requests in the core, waiting or running."""
+
+    @property
+    def waiting_count(self) -> int:
+        """Requests waiting to be admitted (preempted ones included)."""
+
+    @property
+    def running_count(self) -> int:
+        """Requests admitted and not ended."""
+
+    @property
+    def used_kv_tokens(self) -> int:
+        """Tokens of KV room that are held (vLLM: whole blocks with an owner)."""
+
+    @property
+    def total_kv_tokens(self) -> int:
+        """Tokens of KV room in all."""
+
+    def receive(self, request: Request) -> None:
+        """Queue a request; it plays no part before the next pass starts."""
+
+    def start(self, now_ms: float, max_passes: int) -> Step:
+        """Begin a pass at ``now_ms``, or a stretch of at most ``max_passes`` passes."""
+
+    def finish(self, step: Step) -> None:
+        """Carry out the passes ``step`` still has and fill in its ``finals``."""
+
+    def close(self) -> None:
+        """Write what running requests have generated so far on their `Request` objects (the run is over)."""

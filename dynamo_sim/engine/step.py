@@ -1,0 +1,85 @@
+"""What a worker does between two looks of the fleet: one pass, or a stretch of decode passes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynamo_sim.workload.request import Request
+
+
+@dataclass(slots=True)
+class PassStats:
+    """The forward-pass metrics of a pass (`spec 02, 11`; `spec 05, 14`); of a stretch: of its first pass.
+
+    Within a stretch only two things move: every pass adds ``decode_kv_growth`` to ``sum_decode_kv_tokens``, and
+    ``used_kv_tokens`` holds one value a pass.
+    """
+
+    num_prefill_requests: int = 0
+    sum_prefill_tokens: int = 0
+    var_prefill_length: float = 0.0
+    sum_prefill_kv_tokens: int = 0
+    num_decode_requests: int = 0
+    sum_decode_kv_tokens: int = 0
+    var_decode_kv_tokens: float = 0.0
+    num_queued_prefill: int = 0
+    sum_queued_prefill_tokens: int = 0
+    var_queued_prefill_length: float = 0.0
+    num_queued_decode: int = 0
+    sum_queued_decode_kv_tokens: int = 0
+    var_queued_decode_kv_tokens: float = 0.0
+    decode_kv_growth: int = 0
+    used_kv_tokens: Sequence[int] = (0,)
+
+
+class Step:
+    """One pass, or a stretch of passes in which nothing is decided, of one worker.
+
+    Attributes:
+        start_ms: when its first pass starts.
+        ends_ms: the end of each pass, in order; at least one.
+        progress: whether its first pass did something (`spec 01, 3.5`); a zero-time pass without progress
+            leaves the worker idle.
+        tokens, forwards: tokens emitted, and distinct requests that emitted, in each pass (`spec 04, 6.4`).
+        finals: requests that ended in the last pass, with "was rejected", in the engine's order; filled in
+            by `Scheduler.finish`.
+        stats: forward-pass metrics, when somebody observes the worker.
+        reported_passes: passes whose metrics an observer has already been given.
+        order: place of its end among all that is due at one instant (`spec 01, 5`); set by the fleet.
+    """
+
+    __slots__ = (
+        "ends_ms", "finals", "forwards", "order", "progress", "reported_passes", "start_ms", "stats", "tokens",
+    )  # fmt: skip
+
+    def __init__(self, start_ms: float, ends_ms: list[float], progress: bool, tokens: int, forwards: int) -> None:
+        self.start_ms = start_ms
+        self.ends_ms = ends_ms
+        self.progress = progress
+        self.tokens = tokens
+        self.forwards = forwards
+        self.finals: list[tuple[Request, bool]] = []
+        self.stats: PassStats | None = None
+        self.reported_passes = 0
+        self.order: tuple[float, int, float] = (0.0, 0, 0.0)
+
+    @property
+    def end_ms(self) -> float:
+        """When its last pass ends."""
+        return self.ends_ms[-1]
+
+    @property
+    def last_start_ms(self) -> float:
+        """When its last pass starts."""
+        return self.ends_ms[-2] if len(self.ends_ms) > 1 else self.start_ms
+
+    def cut(self, now_ms: float) -> bool:
+        """End at the first pass boundary at or after ``now_ms``; say whether that made it shorter."""
+        ends = self.ends_ms
+        keep = bisect_left(ends, now_ms) + 1
+        if keep >= len(ends):
+            return False
+        del ends[keep:]
+        return True

@@ -1,0 +1,53 @@
+"""Everything a run leaves behind, before it is turned into tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamo_sim.engine.step import Step
+from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.workload.request import Request
+
+
+@dataclass(slots=True)
+class FleetChange:
+    """The size of a fleet from ``at_ms`` on, and what changed it.
+
+    ``cause`` is one of start, added, ready, cancelled, marked, removed; ``worker_ids`` names who it happened to.
+    """
+
+    at_ms: float
+    active: int
+    starting: int
+    leaving: int
+    cause: str
+    worker_ids: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class RunRecords:
+    """What was observed in a run (times in ms of virtual time).
+
+    Attributes:
+        requests: all requests that arrived, in order of arrival at the fleet.
+        gaps: gaps between tokens, one log a worker.
+        steps: (worker id, step) in the order they ended, when passes are recorded; every step has ``stats``.
+        fleet: changes of the fleet, in order; the first one is its state at 0.
+        worker_seconds: integral of the number of workers that exist, in seconds (`spec 09, 5`).
+        gpus_per_worker: GPUs of one worker.
+        end_ms: the last instant that was handled.
+        single_worker: whether the one-worker runtime of `spec 01, 13` ran (rows then name no worker or session).
+        ticks: what a planner was shown, one dict a tick, when one was driven.
+    """
+
+    requests: list[Request] = field(default_factory=list)
+    gaps: list[GapLog] = field(default_factory=list)
+    steps: list[tuple[int, Step]] = field(default_factory=list)
+    fleet: list[FleetChange] = field(default_factory=list)
+    worker_seconds: float = 0.0
+    gpus_per_worker: int = 1
+    end_ms: float = 0.0
+    single_worker: bool = False
+    total_kv_tokens: int = 0
+    ticks: list[dict[str, Any]] = field(default_factory=list)
