@@ -35,8 +35,8 @@ def build_timing(args: TimingArgs) -> PassTiming:
     """
     if args.aic_backend is not None:
         raise ScenarioError(
-            f"aic_backend {args.aic_backend!r}: pass durations from aiconfigurator are not supported; leave it out, "
-            "or give measured durations as planner_profile_data"
+            f"aic_backend {args.aic_backend!r}: pass durations from aiconfigurator are not supported; "
+            "leave it out, or give measured durations as planner_profile_data"
         )
     if args.planner_profile_data is not None:
         raise ScenarioError("planner_profile_data is not supported yet; leave it out")

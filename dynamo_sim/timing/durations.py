@@ -40,7 +40,7 @@ def whole_ns(ms: float) -> int:
 
 
 def seconds(ns: int) -> float:
-    """Whole nanoseconds >= 0 to seconds: the sum of whole seconds and the fraction, as the reference forms it."""
+    """Whole nanoseconds >= 0 to seconds: whole seconds plus the fraction, in this order."""
     return float(ns // NS_PER_SECOND) + float(ns % NS_PER_SECOND) / 1e9
 
 
@@ -57,7 +57,7 @@ def scaled_ns(ns: int, ratio: float) -> int:
 
 
 def pass_ms(ms: float, ratio: float) -> float:
-    """What the clock moves on for a modelled duration of ``ms``: rounded, scaled by ``ratio``, rounded again."""
+    """The step of the clock for a model's ``ms``: rounded, scaled by ``ratio``, rounded again."""
     return milliseconds(scaled_ns(whole_ns(ms), ratio))
 
 

@@ -21,7 +21,9 @@ class PolynomialTiming:
 
     context_matters = False
 
-    def __init__(self, total_kv_tokens: int, speedup_ratio: float = 1.0, decode_speedup_ratio: float = 1.0) -> None:
+    def __init__(
+        self, total_kv_tokens: int, speedup_ratio: float = 1.0, decode_speedup_ratio: float = 1.0
+    ) -> None:
         self.total_kv_tokens = total_kv_tokens
         self.prefill_ratio = speedup_ratio
         self.decode_ratio = speedup_ratio * decode_speedup_ratio
