@@ -55,3 +55,6 @@ class Scheduler(Protocol):
 
     def close(self) -> None:
         """Write what running requests have generated so far on their `Request` objects (the run is over)."""
+
+    def stuck_reason(self) -> str | None:
+        """Why the requests in the core cannot go on, for a person; None when it is empty."""

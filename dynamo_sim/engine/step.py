@@ -42,6 +42,7 @@ class Step:
         ends_ms: the end of each pass, in order; at least one.
         progress: whether its first pass did something (`spec 01, 3.5`); a zero-time pass without progress
             leaves the worker idle.
+        admissions: requests admitted by its first pass.
         tokens, forwards: tokens emitted, and distinct requests that emitted, in each pass (`spec 04, 6.4`).
         finals: requests that ended in the last pass, with "was rejected", in the engine's order; filled in
             by `Scheduler.finish`.
@@ -51,13 +52,23 @@ class Step:
     """
 
     __slots__ = (
-        "ends_ms", "finals", "forwards", "order", "progress", "reported_passes", "start_ms", "stats", "tokens",
-    )  # fmt: skip
+        "admissions",
+        "ends_ms",
+        "finals",
+        "forwards",
+        "order",
+        "progress",
+        "reported_passes",
+        "start_ms",
+        "stats",
+        "tokens",
+    )
 
     def __init__(self, start_ms: float, ends_ms: list[float], progress: bool, tokens: int, forwards: int) -> None:
         self.start_ms = start_ms
         self.ends_ms = ends_ms
         self.progress = progress
+        self.admissions = 0
         self.tokens = tokens
         self.forwards = forwards
         self.finals: list[tuple[Request, bool]] = []

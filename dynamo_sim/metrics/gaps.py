@@ -7,22 +7,41 @@ from numpy.typing import NDArray
 
 
 class GapLog:
-    """Inter-token gaps of one worker as (gap in ms, how often) pairs (`spec 09, 10`).
+    """Inter-token gaps of one worker (`spec 09, 10`).
 
-    All requests that got a token in the same two consecutive passes have the same gap to the bit, so a pass adds
-    one pair, however many requests run.
+    All requests that got a token in the same two consecutive passes have the same gap to the bit, so a pass adds one
+    value, however many requests run, and a stretch is kept as the list of its pass ends.
     """
 
-    __slots__ = ("counts", "gaps_ms")
+    __slots__ = ("_counts", "_ends_ms", "_gaps_ms", "_stretches")
 
     def __init__(self) -> None:
-        self.gaps_ms: list[float] = []
-        self.counts: list[int] = []
+        self._gaps_ms: list[float] = []
+        self._counts: list[int] = []
+        self._stretches: list[tuple[int, int]] = []  # passes in it, requests in each
+        self._ends_ms: list[float] = []  # per stretch: the pass end before it, then its own
 
     def add(self, gap_ms: float, count: int) -> None:
         """Note ``count`` gaps of ``gap_ms`` each."""
-        self.gaps_ms.append(gap_ms)
-        self.counts.append(count)
+        self._gaps_ms.append(gap_ms)
+        self._counts.append(count)
+
+    def add_stretch(self, before_ms: float, ends_ms: list[float], count: int) -> None:
+        """Note that ``count`` requests got a token at ``before_ms`` and then one at each of ``ends_ms``."""
+        self._ends_ms.append(before_ms)
+        self._ends_ms.extend(ends_ms)
+        self._stretches.append((len(ends_ms), count))
+
+    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """All gaps in ms, and how many requests had each; not merged, not sorted."""
+        ends = np.asarray(self._ends_ms, dtype=np.float64)
+        shape = np.asarray(self._stretches, dtype=np.int64).reshape(-1, 2)
+        first = np.zeros(len(ends), dtype=bool)
+        first[np.cumsum(shape[:, 0] + 1) - shape[:, 0] - 1] = True
+        within = np.diff(ends)[~first[1:]] if len(ends) else ends
+        gaps = np.concatenate([np.asarray(self._gaps_ms, dtype=np.float64), within])
+        counts = np.concatenate([np.asarray(self._counts, dtype=np.int64), np.repeat(shape[:, 1], shape[:, 0])])
+        return np.maximum(gaps, 0.0), counts
 
 
 def merged_gaps(logs: list[GapLog]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -31,11 +50,14 @@ def merged_gaps(logs: list[GapLog]) -> tuple[NDArray[np.float64], NDArray[np.int
     The result does not depend on how the gaps were grouped when they were noted, so what is computed from it is
     the same to the bit with and without stretches.
     """
-    gaps = np.concatenate([np.asarray(log.gaps_ms, dtype=np.float64) for log in logs]) if logs else np.empty(0)
-    counts = np.concatenate([np.asarray(log.counts, dtype=np.int64) for log in logs]) if logs else np.empty(0, np.int64)
-    gaps = np.maximum(gaps, 0.0)
-    values, place = np.unique(gaps, return_inverse=True)
-    totals = np.zeros(len(values), dtype=np.int64)
-    np.add.at(totals, place, counts)
+    if not logs:
+        return np.empty(0), np.empty(0, dtype=np.int64)
+    pairs = [log.arrays() for log in logs]
+    gaps = np.concatenate([gap for gap, _ in pairs])
+    counts = np.concatenate([count for _, count in pairs])
+    order = np.argsort(gaps, kind="stable")
+    gaps, counts = gaps[order], counts[order]
+    starts = np.flatnonzero(np.concatenate([[True], gaps[1:] != gaps[:-1]])) if len(gaps) else np.empty(0, np.int64)
+    totals = np.add.reduceat(counts, starts) if len(gaps) else counts
     keep = totals > 0
-    return values[keep], totals[keep]
+    return gaps[starts][keep], totals[keep]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dynamo_sim.engine.step import Step
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.workload.request import Request
+
+if TYPE_CHECKING:
+    from dynamo_sim.engine.step import Step
 
 
 @dataclass(slots=True)

@@ -1,0 +1,35 @@
+"""The engine core of a worker from its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dynamo_sim.engine.scheduler import Scheduler
+from dynamo_sim.engine.sglang import SglangScheduler
+from dynamo_sim.engine.trtllm import TrtllmScheduler
+from dynamo_sim.engine.vllm import VllmScheduler
+from dynamo_sim.kv.prefix import PrefixInterner
+from dynamo_sim.scenario.engine_args import EngineArgs
+from dynamo_sim.timing.build import build_timing
+from dynamo_sim.timing.pass_timing import PassTiming
+from dynamo_sim.timing.speculative import BurstSampler
+
+ENGINES = {"vllm": VllmScheduler, "trtllm": TrtllmScheduler, "sglang": SglangScheduler}
+
+
+def scheduler_factory(args: EngineArgs, timing: PassTiming | None = None) -> Callable[[int], Scheduler]:
+    """A function that makes the core of the worker with a given id.
+
+    Workers of one fleet share the timing (and its caches) and the names of prefixes; each has a stream of its own
+    for speculative decoding (`spec 04, 6.3`).
+    """
+    shared_timing = timing if timing is not None else build_timing(args)
+    interner = PrefixInterner(args.block_size)
+    engine = ENGINES[args.engine_type]
+
+    def make(worker_id: int) -> Scheduler:
+        rates = args.speculative_rates
+        sampler = None if rates is None else BurstSampler(rates, args.aic_mtp_seed, worker_id)
+        return engine(args, shared_timing, interner, sampler)
+
+    return make

@@ -1,0 +1,484 @@
+"""The vLLM-style scheduler: what one worker does in a pass (`spec 02`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice, takewhile
+from operator import attrgetter
+
+from dynamo_sim.engine.emission import emit_bursts, emit_tokens
+from dynamo_sim.engine.lockstep import Lockstep
+from dynamo_sim.engine.pass_plan import PassPlan, Work, variance, variance_of_sums
+from dynamo_sim.engine.sequence import Sequence
+from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.errors import SimulationError
+from dynamo_sim.kv.block_pool import BlockPool
+from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
+from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.scenario.engine_args import EngineArgs
+from dynamo_sim.timing.pass_timing import PassTiming
+from dynamo_sim.timing.speculative import BurstSampler
+from dynamo_sim.workload.request import Request
+
+UNLIMITED = 1 << 62
+
+
+class VllmScheduler:
+    """Continuous batching with chunked prefill, prefix caching and preemption by recomputation.
+
+    Sequences that decode in step are kept in a `Lockstep` group and scheduled as one; whatever a pass cannot treat
+    so (a preemption, a budget smaller than the batch, planned outputs, speculative bursts) *dissolves* the group and is
+    done sequence by sequence. Both ways give the same numbers; ``lockstep=False`` forces the second one.
+    """
+
+    retries_matter = False
+
+    def __init__(
+        self,
+        args: EngineArgs,
+        timing: PassTiming,
+        interner: PrefixInterner,
+        sampler: BurstSampler | None = None,
+        lockstep: bool = True,
+    ) -> None:
+        self.block_size = args.block_size
+        self.pool = BlockPool(args.num_gpu_blocks, args.block_size, args.enable_prefix_caching)
+        self.timing = timing
+        self.interner = interner
+        self.sampler = sampler
+        self.max_sequences = args.max_num_seqs or UNLIMITED
+        self.budget_tokens = args.max_num_batched_tokens or UNLIMITED
+        self.chunked = args.enable_chunked_prefill
+        self.oldest_first = args.preemption_mode == "fifo"
+        self.waiting: deque[Sequence] = deque()
+        self.running: list[Sequence] = []
+        self.group = Lockstep(args.block_size)
+        self.gaps = GapLog()
+        self.observed = False
+        self.group_allowed = lockstep and sampler is None
+        self.emitted_ms = 0.0  # when the group got its latest token
+        self._newcomers: list[Sequence] = []  # group members with one token so far
+        self._pinned = 0  # running sequences that must be served token by token
+        self._admissions = 0
+        self._planned: list[int] | None = None  # of a stretch: held blocks at the start of each pass
+
+    # ------------------------------------------------------------ what the fleet sees
+
+    @property
+    def request_count(self) -> int:
+        return len(self.waiting) + len(self.running)
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self.waiting)
+
+    @property
+    def running_count(self) -> int:
+        return len(self.running)
+
+    @property
+    def used_kv_tokens(self) -> int:
+        return self.pool.active * self.block_size
+
+    @property
+    def total_kv_tokens(self) -> int:
+        return self.pool.num_blocks * self.block_size
+
+    def receive(self, request: Request) -> None:
+        self.waiting.append(self.new_sequence(request, request.output_tokens))
+
+    def start(self, now_ms: float, max_passes: int) -> Step:
+        plan = PassPlan(now_ms, self.budget_tokens)
+        self._schedule_running(plan)
+        if not plan.preempted:
+            self._admit(plan)
+        if self.group.count and not plan.work and not plan.rejected:
+            stretch = self._plan_stretch(plan, max_passes)
+            if stretch is not None:
+                return stretch
+        return self._single_pass(plan)
+
+    def finish(self, step: Step) -> None:
+        if self._planned is None:
+            return
+        held = self._planned
+        self._planned = None
+        passes = len(step.ends_ms)
+        opened = held[passes - 1] - held[0]
+        group = self.group
+        if passes > 1:
+            self.pool.take_fresh(opened)
+            group.advance(passes - 1, opened)
+        self.gaps.add_stretch(self.emitted_ms, step.ends_ms, group.count)
+        self._emit_group(step.end_ms, step)
+
+    def close(self) -> None:
+        self.dissolve_group(None)
+        for sequence in (*self.running, *self.waiting):
+            if sequence.generated:
+                sequence.request.emitted_tokens = sequence.generated
+                sequence.request.last_token_ms = sequence.emitted_ms
+
+    def stuck_reason(self) -> str | None:
+        idle = [s for s in self.running if s.max_output_tokens == 0]
+        if idle:
+            return (
+                f"{idle[0].request.name} asks for 0 output tokens and never completes; ask for at least 1"
+            )
+        if self.running:
+            return f"{len(self.running)} running requests make no progress"
+        if not self.waiting:
+            return None
+        head = self.waiting[0]
+        if not self.chunked and head.prompt_tokens > self.budget_tokens:
+            return (
+                f"{head.request.name} has {head.prompt_tokens} prompt tokens, more than "
+                f"max_num_batched_tokens={self.budget_tokens} while enable_chunked_prefill is false, and blocks "
+                f"{len(self.waiting) - 1} requests behind it; enable chunked prefill or raise max_num_batched_tokens"
+            )
+        return f"{head.request.name} cannot be admitted"
+
+    # ------------------------------------------------------------ policy (what a variant of the engine changes)
+
+    def new_sequence(self, request: Request, max_output_tokens: int) -> Sequence:
+        """The engine's view of an arriving request."""
+        if request.prompt is None or not self.pool.caching:
+            names: list[int] = []
+        elif request.planned_output is not None:
+            output = ((value, 1) for value in request.planned_output)
+            names = self.interner.blocks(merge_runs([*request.prompt, *output]))
+        else:
+            names = self.interner.blocks(request.prompt)
+        return Sequence(request, max_output_tokens, names, self.block_size)
+
+    def judge(self, sequence: Sequence) -> int | None:
+        """Cached tokens of the head of the queue if it may be admitted now, None if it has to wait (`spec 02, 8`)."""
+        blocks = -(-sequence.tokens // self.block_size)
+        available = self.pool.available
+        cached, held = self.pool.cached_prefix(sequence)
+        return None if blocks - held // self.block_size > available else cached
+
+    def never_fits(self, sequence: Sequence) -> bool:
+        """Whether a request that never ran has to be rejected."""
+        return -(-sequence.tokens // self.block_size) > self.pool.num_blocks
+
+    def preempt(self, plan: PassPlan, requester: Sequence | None) -> Sequence | None:
+        """Take one sequence out of the batch to make room; None when the policy forbids it (`spec 02, 7`).
+
+        Raises:
+            SimulationError: ``requester`` would be its own victim while it has the worker to itself. It
+                would come back, and preempt itself again, without end (`spec 02, 12`).
+        """
+        self.dissolve_group(plan)
+        victim = self.running.pop(0 if self.oldest_first else -1)
+        if victim is requester and not self.running:
+            self._refuse_endless(victim)
+        self._pinned -= victim.pinned
+        victim.running = False
+        victim.preempted = True
+        self.pool.release(victim, -(-victim.allocated // self.block_size))
+        victim.computed = victim.allocated = 0
+        self.waiting.appendleft(victim)
+        return victim
+
+    def _refuse_endless(self, sequence: Sequence) -> None:
+        request = sequence.request
+        needed = -(-(sequence.prompt_tokens + sequence.max_output_tokens) // self.block_size)
+        raise SimulationError(
+            f"{request.name} can never finish: its {sequence.prompt_tokens} prompt and "
+            f"{sequence.max_output_tokens} output tokens need {needed} KV blocks of {self.block_size} tokens, the "
+            f"worker has num_gpu_blocks={self.pool.num_blocks}; raise num_gpu_blocks to at least {needed} or shorten it"
+        )
+
+    # ------------------------------------------------------------ scheduling
+
+    def _schedule_running(self, plan: PassPlan) -> None:
+        """Give the running sequences their tokens of this pass, in order (`spec 02, 5.2`)."""
+        running, group = self.running, self.group
+        index = 0
+        if group.count > plan.budget:
+            self.dissolve_group(None)
+        elif group.count:  # the group is always the beginning of the running list
+            index = plan.group_count = group.count
+            plan.group_tokens = group.tokens
+            plan.budget -= index
+        while index < len(running) and plan.budget > 0:
+            scheduled = self._schedule(plan, running[index], None)
+            if scheduled is None:
+                return
+            if scheduled:
+                index += 1
+
+    def _schedule(self, plan: PassPlan, sequence: Sequence, cached: int | None) -> bool | None:
+        """Schedule one sequence (`spec 02, 6`): True, None when it is blocked, False when it was preempted itself."""
+        reused = 0
+        if sequence.computed == 0:
+            reused = self.pool.cached_prefix(sequence)[0] if cached is None else cached
+        prompt = sequence.prompt_tokens
+        length = prompt + sequence.generated
+        before = sequence.computed + reused
+        known = max(0, length - before)
+        prompt_before = min(before, prompt)
+        prompt_left = prompt - prompt_before
+        if not self.chunked and 0 < prompt_left and prompt_left > plan.budget:
+            return None
+        want = min(known, plan.budget)
+        if want == 0 and known > 0:
+            return None
+        target = before + want
+        if target > sequence.allocated:
+            size = self.block_size
+            first = -(-sequence.allocated // size)
+            last = -(-target // size)
+            while first < last and not self.pool.take(sequence, first, last):
+                victim = self.preempt(plan, sequence)
+                if victim is None:
+                    return None
+                plan.undo(victim)
+                if victim is sequence:
+                    return False
+            sequence.allocated = target
+        sequence.computed = target
+        prompt_part = min(target, prompt) - prompt_before
+        plan.add(sequence, Work(target - before, prompt_part, prompt_before, prompt, length))
+        return True
+
+    def _admit(self, plan: PassPlan) -> None:
+        """Admit from the head of the queue, never past it (`spec 02, 5.3`)."""
+        waiting, running = self.waiting, self.running
+        while waiting and len(running) < self.max_sequences:
+            head = waiting[0]
+            if not head.preempted and self.never_fits(head):
+                waiting.popleft()
+                plan.rejected.append(head)
+                continue
+            cached = self.judge(head)
+            if cached is None:
+                return
+            before = plan.budget
+            if not self._schedule(plan, head, cached):
+                return
+            waiting.popleft()
+            running.append(head)
+            head.running = True
+            head.preempted = False
+            self._admissions += 1
+            head.admission = self._admissions
+            if head.pinned:
+                self._pinned += 1
+                self.dissolve_group(plan)
+            plan.admissions += 1
+            head.request.note_admission(plan.now_ms, cached)
+            if plan.budget == before and plan.budget == 0:
+                return
+
+    # ------------------------------------------------------------ one pass, one stretch
+
+    def _single_pass(self, plan: PassPlan) -> Step:
+        prefill_ms = 0.0
+        if plan.prefill_count:
+            count = plan.prefill_count
+            new = max(0, plan.prefill_ends // count - plan.prefill_starts // count)
+            prefill_ms = self.timing.prefill_ms(count, new)
+        decode_start = plan.now_ms + prefill_ms
+        step = Step(plan.now_ms, [decode_start], True, 0, 0)
+        stats = self._scheduled_stats(plan) if self.observed else None
+        if self.sampler is not None:
+            emit_bursts(self, plan, step, decode_start)
+        else:
+            emit_tokens(self, plan, step, decode_start)
+        for sequence in plan.rejected:
+            step.finals.append((sequence.request, True))
+        step.admissions = plan.admissions
+        step.progress = bool(plan.admissions or step.tokens or step.finals or plan.did_something)
+        self._regroup(step.end_ms)
+        if stats is not None:
+            self._queued_stats(stats)
+            step.stats = stats
+        return step
+
+    def _plan_stretch(self, plan: PassPlan, max_passes: int) -> Step | None:
+        """As many passes as change nothing but lengths and blocks; None when not even one does."""
+        group = self.group
+        pool = self.pool
+        ending, opening, size = group.ending, group.opening, self.block_size
+        count, tokens = group.count, group.tokens
+        available = pool.available
+        active = pool.active
+        decode_ms = self.timing.decode_ms
+        matters = self.timing.context_matters
+        ends: list[float] = []
+        held: list[int] = []
+        now = plan.now_ms
+        number = group.passes
+        last = number + max_passes
+        opens = len(opening[(number + 1) % size])
+        if opens > available:
+            return None
+        context = tokens // count
+        duration = decode_ms(active * size, count, context)
+        while True:
+            number += 1
+            held.append(active)
+            now += duration
+            ends.append(now)
+            if number in ending or number >= last:
+                break
+            available -= opens
+            following = len(opening[(number + 1) % size])
+            if following > available:
+                break
+            if opens or matters:
+                active += opens
+                context += 1
+                slept = duration
+                duration = decode_ms(active * size, count, context)
+                if not (slept and duration) and slept != duration:
+                    break  # passes of no time are seen by the fleet in the instant they run
+            opens = following
+        self._planned = held
+        if self._newcomers:
+            for sequence in self._newcomers:
+                sequence.request.second_token_ms = ends[0]
+            self._newcomers.clear()
+        step = Step(plan.now_ms, ends, True, count, count)
+        if self.observed:
+            stats = self._scheduled_stats(plan)
+            stats.decode_kv_growth = count
+            stats.used_kv_tokens = [blocks * size for blocks in held]
+            self._queued_stats(stats)
+            step.stats = stats
+        return step
+
+    # ------------------------------------------------------------ the group
+
+    def advance_group(self, end_ms: float, step: Step) -> None:
+        """One emission of the group (`spec 02, 10.3`) as part of a pass that did more."""
+        for sequence in self._newcomers:
+            sequence.request.second_token_ms = end_ms
+        self._newcomers.clear()
+        self.gaps.add(end_ms - self.emitted_ms, self.group.count)
+        self._emit_group(end_ms, step)
+
+    def _emit_group(self, end_ms: float, step: Step) -> None:
+        """Open blocks and let those go that have their last token; room must have been checked."""
+        group, pool = self.group, self.pool
+        openers = group.opening[(group.passes + 1) % self.block_size]
+        opened = len(openers)
+        group.advance(1, opened)
+        self.emitted_ms = end_ms
+        enders = group.ending.pop(group.passes, None)
+        if enders is None:
+            pool.take_fresh(opened)
+        elif opened <= pool.free:
+            pool.free -= opened
+            for sequence in enders:
+                self._end_member(sequence, end_ms, step)
+        else:  # in running order: the room of one that ends serves those behind it
+            turns = tuple(openers)
+            taken = 0
+            for sequence in enders:
+                before = taken
+                while taken < opened and turns[taken].admission <= sequence.admission:
+                    taken += 1
+                pool.take_fresh(taken - before)
+                self._end_member(sequence, end_ms, step)
+            pool.take_fresh(opened - taken)
+
+    def _end_member(self, sequence: Sequence, end_ms: float, step: Step) -> None:
+        self.group.end(sequence)
+        sequence.generated = sequence.max_output_tokens
+        full = (sequence.tokens - 1) // self.block_size
+        if full > sequence.full_blocks:
+            sequence.full_blocks = full
+        self.end(sequence, end_ms, step)
+
+    def dissolve_group(self, plan: PassPlan | None) -> None:
+        """Go on sequence by sequence; members that ``plan`` has scheduled as a group get their own work in it."""
+        group = self.group
+        if not group.count:
+            return
+        members = self.running[: group.count]
+        group.dissolve()
+        self._newcomers.clear()
+        for sequence in members:
+            sequence.emitted_ms = self.emitted_ms
+        if plan is not None and plan.group_count:
+            for sequence in members:
+                sequence.computed = sequence.tokens
+                plan.work[sequence] = Work(1, 0, sequence.prompt_tokens, sequence.prompt_tokens, sequence.tokens)
+            plan.group_count = plan.group_tokens = 0
+
+    def _regroup(self, end_ms: float) -> None:
+        """Let those join that follow the group in the running list and got a token in the pass ending now."""
+        if not self.group_allowed or self._pinned:
+            return
+        group = self.group
+        running = self.running
+        for index in range(group.count, len(running)):
+            sequence = running[index]
+            if not sequence.generated or sequence.emitted_ms != end_ms or sequence.computed != sequence.tokens - 1:
+                return
+            group.add(sequence)
+            self.emitted_ms = end_ms
+            if sequence.generated == 1:
+                self._newcomers.append(sequence)
+
+    # ------------------------------------------------------------ notes
+
+    def note_token(self, sequence: Sequence, end_ms: float) -> None:
+        """Note the token just appended to a sequence outside the group."""
+        if sequence.generated == 1:
+            sequence.request.first_token_ms = end_ms
+        else:
+            if sequence.generated == 2:
+                sequence.request.second_token_ms = end_ms
+            self.gaps.add(end_ms - sequence.emitted_ms, 1)
+        sequence.emitted_ms = end_ms
+
+    def end(self, sequence: Sequence, end_ms: float, step: Step) -> None:
+        """A sequence has its last token: it gives back its blocks and leaves at the end of the pass."""
+        self.pool.release(sequence, -(-sequence.tokens // self.block_size))
+        self.running.remove(sequence)
+        sequence.running = False
+        self._pinned -= sequence.pinned
+        request = sequence.request
+        request.last_token_ms = end_ms
+        request.emitted_tokens = sequence.generated
+        step.finals.append((request, False))
+
+    def _scheduled_stats(self, plan: PassPlan) -> PassStats:
+        """What the pass does (`spec 02, 11`), with lengths before its tokens."""
+        stats = PassStats(used_kv_tokens=(self.used_kv_tokens,))
+        group = self.group
+        prompts: list[int] = []
+        lengths = squares = 0
+        for work in plan.work.values():
+            if work.prompt_part > 0:
+                prompts.append(work.prompt)
+                stats.sum_prefill_tokens += work.used
+                stats.sum_prefill_kv_tokens += work.prompt_before
+            else:
+                stats.num_decode_requests += 1
+                lengths += work.length
+                squares += work.length * work.length
+        if plan.group_count:
+            stats.num_decode_requests += group.count
+            lengths += group.tokens
+            squares += group.squared_tokens
+        stats.num_prefill_requests = len(prompts)
+        stats.var_prefill_length = variance(prompts)
+        stats.sum_decode_kv_tokens = lengths
+        stats.var_decode_kv_tokens = variance_of_sums(stats.num_decode_requests, lengths, squares)
+        return stats
+
+    def _queued_stats(self, stats: PassStats) -> None:
+        """What waits after the pass; preempted requests always stand before those that never ran."""
+        preempted = [sequence.tokens for sequence in takewhile(attrgetter("preempted"), self.waiting)]
+        stats.num_queued_decode = len(preempted)
+        stats.sum_queued_decode_kv_tokens = sum(preempted)
+        stats.var_queued_decode_kv_tokens = variance(preempted)
+        fresh = [sequence.prompt_tokens for sequence in islice(self.waiting, len(preempted), None)]
+        stats.num_queued_prefill = len(fresh)
+        stats.sum_queued_prefill_tokens = sum(fresh)
+        stats.var_queued_prefill_length = variance(fresh)

@@ -1,0 +1,51 @@
+"""Gathers what a run leaves behind while it runs."""
+
+from __future__ import annotations
+
+from dynamo_sim.engine.scheduler import Scheduler
+from dynamo_sim.engine.step import Step
+from dynamo_sim.metrics.records import FleetChange, RunRecords
+from dynamo_sim.workload.request import Request
+
+
+class Collector:
+    """Notes requests, worker cores and changes of the fleet in a `RunRecords`.
+
+    Args:
+        record_passes: whether every forward pass is kept.
+    """
+
+    def __init__(self, record_passes: bool = False) -> None:
+        self.records = RunRecords()
+        self.record_passes = record_passes
+        self._workers = 0
+        self._since_ms = 0.0
+
+    def watch(self, scheduler: Scheduler) -> None:
+        """Note a worker's core when the worker is made."""
+        self.records.gaps.append(scheduler.gaps)
+        self.records.total_kv_tokens = scheduler.total_kv_tokens
+        if self.record_passes:
+            scheduler.observed = True
+
+    def arrived(self, request: Request) -> None:
+        """Note a request that has arrived at the fleet."""
+        self.records.requests.append(request)
+
+    def passed(self, worker_id: int, step: Step) -> None:
+        """Note a step that has ended."""
+        if self.record_passes:
+            self.records.steps.append((worker_id, step))
+
+    def fleet_is(
+        self, now_ms: float, active: int, starting: int, leaving: int, cause: str, worker_ids: tuple[int, ...] = ()
+    ) -> None:
+        """Note the size of the fleet from ``now_ms`` on."""
+        self.worker_time_until(now_ms)
+        self._workers = active + starting + leaving
+        self.records.fleet.append(FleetChange(now_ms, active, starting, leaving, cause, worker_ids))
+
+    def worker_time_until(self, now_ms: float) -> None:
+        """Add up the time of the workers that exist (`spec 01, 12`)."""
+        self.records.worker_seconds += self._workers * (now_ms - self._since_ms) / 1000.0
+        self._since_ms = now_ms

@@ -1,0 +1,317 @@
+"""A pool of workers: ids, targets, startup, removal, passes and completions (`spec 01, 3`)."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from dynamo_sim.engine.scheduler import Scheduler
+from dynamo_sim.engine.step import Step
+from dynamo_sim.errors import SimulationError
+from dynamo_sim.fleet.collector import Collector
+from dynamo_sim.workload.request import Outcome, Request
+
+
+class Stage(Enum):
+    """What the workers of a fleet do."""
+
+    AGGREGATED = "Aggregated"
+    PREFILL = "Prefill"
+    DECODE = "Decode"
+
+
+class Worker:
+    """One worker: its engine core and what it is busy with."""
+
+    __slots__ = ("id", "in_flight", "scheduler", "step")
+
+    def __init__(self, worker_id: int, scheduler: Scheduler) -> None:
+        self.id = worker_id
+        self.scheduler = scheduler
+        self.step: Step | None = None
+        self.in_flight = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a pass is under way."""
+        return self.step is not None
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether nothing is left to do here."""
+        return self.step is None and not self.in_flight and not self.scheduler.request_count
+
+
+@dataclass(slots=True)
+class Completion:
+    """A pass (or stretch) and the worker it belongs to."""
+
+    stage: Stage
+    worker_id: int
+    step: Step
+
+
+@dataclass(slots=True)
+class Started:
+    """What `Fleet.drive_ready` set going: a completion, due at ``at_ms`` or already there."""
+
+    completion: Completion
+    immediate: bool
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """A look at one worker, for tests and observers."""
+
+    worker_id: int
+    busy: bool
+    in_flight: int
+    ready: bool
+    drained: bool
+
+
+class Fleet:
+    """Workers of one stage, in ascending id order. It knows no clock; times come in as arguments.
+
+    Workers get ids 0, 1, 2, ... that are never used again. Three sets of ids: all, starting (ready later) and leaving
+    (marked for removal); *active* is all others. The first workers are active at once, whatever the startup time.
+
+    Args:
+        stage: what the workers do.
+        make_scheduler: builds the engine core of the worker with that id.
+        workers: how many to begin with.
+        startup_time_s: seconds a later worker needs before it is active; None or 0 for none.
+        visible: whether passes are reported to a collector.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        make_scheduler: Callable[[int], Scheduler],
+        workers: int,
+        startup_time_s: float | None = None,
+        visible: bool = True,
+    ) -> None:
+        self.stage = stage
+        self.visible = visible
+        self.startup_time_s = startup_time_s
+        self.workers: dict[int, Worker] = {}
+        self.starting: set[int] = set()
+        self.leaving: set[int] = set()
+        self.in_flight = 0
+        self.busy_count = 0
+        self._make_scheduler = make_scheduler
+        self._next_id = 0
+        self._idle_with_work: list[int] = []  # ascending
+        self._active: tuple[int, ...] | None = None
+        for _ in range(workers):
+            self.add_worker()
+
+    # ------------------------------------------------------------ who is there
+
+    def add_worker(self) -> int:
+        """Add a worker and return its id."""
+        worker_id = self._next_id
+        self._next_id += 1
+        self.workers[worker_id] = Worker(worker_id, self._make_scheduler(worker_id))
+        self._active = None
+        return worker_id
+
+    def mark_for_removal(self, worker_id: int) -> None:
+        """Let a worker finish what it has and leave; it gets nothing new."""
+        self.leaving.add(worker_id)
+        self._active = None
+
+    def try_remove_drained(self) -> list[int]:
+        """Remove the leaving workers that have nothing left to do; their ids, ascending."""
+        removed = []
+        for worker_id in sorted(self.leaving):
+            worker = self.workers.get(worker_id)
+            if worker is None:
+                self.leaving.discard(worker_id)
+            elif worker.is_drained:
+                self._drop(worker_id)
+                removed.append(worker_id)
+        return removed
+
+    def active_worker_ids(self) -> tuple[int, ...]:
+        """Ids that are neither starting nor leaving, ascending."""
+        if self._active is None:
+            self._active = tuple(i for i in self.workers if i not in self.starting and i not in self.leaving)
+        return self._active
+
+    @property
+    def has_active_workers(self) -> bool:
+        """Whether any worker takes requests."""
+        return bool(self.active_worker_ids())
+
+    @property
+    def worker_count(self) -> int:
+        """All workers, starting and leaving ones included."""
+        return len(self.workers)
+
+    @property
+    def startup_time_ms(self) -> float | None:
+        """Delay before an added worker is active, or None for none."""
+        if self.startup_time_s is None or self.startup_time_s <= 0:
+            return None
+        return self.startup_time_s * 1000.0
+
+    def mark_worker_ready(self, worker_id: int) -> bool:
+        """A worker's startup is over: True if it is active now, False for a cancelled, unknown or ready id."""
+        if worker_id not in self.starting:
+            return False
+        self.starting.discard(worker_id)
+        self._active = None
+        return worker_id in self.workers
+
+    def apply_target_count(self, target: int) -> tuple[list[int], list[int], list[int]]:
+        """Scale to ``target`` workers: (added ids, newly marked ids, removed ids).
+
+        Leaving workers do not count and are not taken back. When there are too many, starting workers are cancelled
+        first, newest first (they are in none of the three lists), then active ones are marked, highest id first.
+        """
+        active = self.active_worker_ids()
+        effective = len(active) + len(self.starting)
+        added: list[int] = []
+        marked: list[int] = []
+        if target > effective:
+            added = [self.add_worker() for _ in range(target - effective)]
+            if self.startup_time_ms is not None:
+                self.starting.update(added)
+        else:
+            excess = effective - target
+            for worker_id in sorted(self.starting, reverse=True)[:excess]:
+                self._drop(worker_id)
+                excess -= 1
+            marked = list(reversed(active))[:excess]
+            for worker_id in marked:
+                self.mark_for_removal(worker_id)
+        return added, marked, self.try_remove_drained()
+
+    # ------------------------------------------------------------ work
+
+    def dispatch(self, worker_id: int, request: Request) -> None:
+        """Hand a request to any worker that exists.
+
+        Raises:
+            SimulationError: unknown id.
+        """
+        worker = self._worker(worker_id)
+        worker.scheduler.receive(request)
+        worker.in_flight += 1
+        self.in_flight += 1
+        if worker.step is None and worker_id not in self._idle_with_work:
+            insort(self._idle_with_work, worker_id)
+
+    def is_busy(self, worker_id: int) -> bool:
+        """Whether a pass of that worker is under way.
+
+        Raises:
+            SimulationError: unknown id.
+        """
+        return self._worker(worker_id).busy
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether every worker has nothing left to do."""
+        return all(worker.is_drained for worker in self.workers.values())
+
+    @property
+    def has_idle_work(self) -> bool:
+        """Whether an idle worker holds requests."""
+        return bool(self._idle_with_work)
+
+    def states(self) -> list[WorkerState]:
+        """A look at every worker, in id order."""
+        return [
+            WorkerState(w.id, w.busy, w.in_flight, w.id not in self.starting, w.is_drained)
+            for w in self.workers.values()
+        ]
+
+    def drive_ready(self, now_ms: float, max_passes: int, collector: Collector | None = None) -> Started | None:
+        """Start at most one productive pass, on the idle worker with the lowest id that has one.
+
+        A pass that takes no time and does nothing is dropped, and the next worker is tried; one that takes no time but
+        does something completes at once. None when no worker can start anything.
+
+        Raises:
+            SimulationError: the fleet is visible and there is no collector.
+        """
+        for worker_id in self._idle_with_work:
+            if collector is None and self.visible:
+                raise SimulationError("offline replay visible engine pass requires a collector")
+            worker = self.workers[worker_id]
+            step = worker.scheduler.start(now_ms, max_passes)
+            if step.ends_ms[-1] > now_ms:
+                worker.step = step
+                self.busy_count += 1
+                self._idle_with_work.remove(worker_id)
+                return Started(Completion(self.stage, worker_id, step), immediate=False)
+            if step.progress:
+                return Started(Completion(self.stage, worker_id, step), immediate=True)
+        return None
+
+    def start_pass(self, worker_id: int, now_ms: float, max_passes: int) -> Step:
+        """Start a pass of one idle worker, whether it will be productive or not."""
+        worker = self._worker(worker_id)
+        worker.step = worker.scheduler.start(now_ms, max_passes)
+        self.busy_count += 1
+        return worker.step
+
+    def on_completion(self, completion: Completion, now_ms: float) -> list[tuple[Request, bool]]:
+        """A pass is over: the requests that ended in it, with "was rejected", in the engine's order.
+
+        Raises:
+            SimulationError: the completion is of another stage, or of an unknown worker.
+        """
+        if completion.stage is not self.stage:
+            raise SimulationError(
+                f"offline replay completion stage mismatch: expected {self.stage.value}, got {completion.stage.value}"
+            )
+        worker = self.workers.get(completion.worker_id)
+        if worker is None:
+            raise SimulationError(f"offline replay completion for unknown worker {completion.worker_id}")
+        step = completion.step
+        scheduler = worker.scheduler
+        scheduler.finish(step)
+        if worker.step is not None:
+            worker.step = None
+            self.busy_count -= 1
+        ended = len(step.finals)
+        worker.in_flight -= ended
+        self.in_flight -= ended
+        for request, rejected in step.finals:
+            request.outcome = Outcome.REJECTED if rejected else Outcome.COMPLETED
+            request.ended_ms = now_ms
+        if not scheduler.request_count:
+            if worker.id in self._idle_with_work:
+                self._idle_with_work.remove(worker.id)
+        elif worker.id not in self._idle_with_work:
+            insort(self._idle_with_work, worker.id)
+        return step.finals
+
+    def dead_end(self) -> str:
+        """What is stuck, and why, for a person."""
+        parts = [f"the run reached a dead end with {self.in_flight} in-flight requests remaining"]
+        for worker in self.workers.values():
+            reason = worker.scheduler.stuck_reason()
+            if reason:
+                parts.append(f"worker {worker.id}: {reason}")
+        return "; ".join(parts)
+
+    # ------------------------------------------------------------ inside
+
+    def _worker(self, worker_id: int) -> Worker:
+        worker = self.workers.get(worker_id)
+        if worker is None:
+            raise SimulationError(f"offline replay selected unknown worker {worker_id}")
+        return worker
+
+    def _drop(self, worker_id: int) -> None:
+        del self.workers[worker_id]
+        self.starting.discard(worker_id)
+        self.leaving.discard(worker_id)
+        self._active = None

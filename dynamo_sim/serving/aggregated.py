@@ -1,0 +1,379 @@
+"""One fleet that does prefill and decode: the event loop of `spec 01, 5 to 10`."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Callable, Generator
+from typing import Any
+
+from simpy.events import Event
+
+from dynamo_sim.clock import LAST, Clock, Timer
+from dynamo_sim.errors import SimulationError
+from dynamo_sim.fleet.collector import Collector
+from dynamo_sim.fleet.fleet import Completion, Fleet, Started
+from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
+from dynamo_sim.routing.round_robin import RoundRobin
+from dynamo_sim.serving.controller import Controller, is_due_later
+from dynamo_sim.serving.observation import PassBuffer, TrafficWindow
+from dynamo_sim.workload.request import Request
+from dynamo_sim.workload.source import Source
+
+Order = tuple[float, int, float]
+"""Place in the reference's event queue: the instant an event was queued, the round, and the place in it."""
+
+
+class AggregatedServing:
+    """Coordinates workers, startups, arrivals and a controller on one clock.
+
+    SimPy decides *when*: a process whose time has come reports here. This class decides in which *order* things happen
+    that fall on one instant: the last process of an instant lets `_settle` run the reference's rounds.
+
+    Args:
+        clock: the virtual clock, at 0.
+        fleet: the workers.
+        source: the workload.
+        collector: takes the notes.
+        router: picks a worker for a request.
+        controller: decides about the size of the fleet, or None.
+        max_passes: longest stretch of decode passes; 1 switches stretches off.
+        cap_ms: nothing after this time happens, or None.
+        progress: called now and then with (virtual time in ms, requests ended).
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        fleet: Fleet,
+        source: Source,
+        collector: Collector,
+        router: RoundRobin,
+        controller: Controller | None = None,
+        max_passes: int = 1_000_000,
+        cap_ms: float | None = None,
+        progress: Callable[[float, int], None] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.fleet = fleet
+        self.source = source
+        self.collector = collector
+        self.router = router
+        self.controller = controller
+        self.max_passes = max_passes
+        self.cap_ms = cap_ms
+        self.progress = progress
+        self.done = False
+        self._processes: dict[int, WorkerProcess] = {}
+        self._startups: dict[int, StartupProcess] = {}
+        self._due: list[tuple[Order, WorkerProcess | StartupProcess]] = []
+        self._round = 0
+        self._settle_scheduled = False
+        self._arrival_timer = clock.timer()
+        self._arrival_ms: float | None = None
+        self._tick_timer: Timer | None = None
+        self._tick_due = False
+        self._ended = 0
+        self._instants = 0
+        watched = controller is not None and controller.wants_passes
+        self.traffic = TrafficWindow() if watched else None
+        self.passes = PassBuffer(self.traffic) if self.traffic is not None else None
+
+    def run(self) -> None:
+        """Serve until everything has ended, or the cap.
+
+        Raises:
+            SimulationError: requests are left that nothing can ever finish, or a request finds no worker.
+        """
+        for worker_id in self.fleet.workers:
+            self._open(worker_id)
+        self._note_fleet("start", tuple(self.fleet.workers))
+        self.clock.process(self._arrivals())
+        self._schedule_settle()
+        if self.cap_ms is not None:
+            self.clock.process(self._stop_at_cap(self.cap_ms))
+        self.clock.run_dry()
+        if not self.done:
+            self._refuse_dead_end()
+        self.collector.worker_time_until(self.clock.now)
+        self.collector.records.end_ms = self.clock.now
+
+    # ------------------------------------------------------------ processes report
+
+    def pass_due(self, process: WorkerProcess) -> None:
+        step = process.step
+        assert step is not None
+        if len(step.ends_ms) > 1:
+            step.order = (step.ends_ms[-2], 1, process.worker_id)
+        self._add(step.order, process)
+
+    def startup_due(self, process: StartupProcess) -> None:
+        # A ready event can hold back completions of its instant: they must be there, not inside a stretch.
+        now = self.clock.now
+        for other in self._processes.values():
+            if other.step is not None and len(other.step.ends_ms) > 1 and now in other.step.ends_ms:
+                other.cut(now)
+        self._add(process.order, process)
+
+    def _add(self, order: Order, process: WorkerProcess | StartupProcess) -> None:
+        if self._due:
+            insort(self._due, (order, process), key=lambda item: item[0])
+        else:
+            self._due.append((order, process))
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._settle_scheduled:
+            if self.clock.instant_is_complete:
+                self._settle()
+            else:
+                self._schedule_settle()
+
+    def _schedule_settle(self) -> None:
+        self._settle_scheduled = True
+        timer = self.clock.until(self.clock.now, LAST)
+        assert timer.callbacks is not None
+        timer.callbacks.append(lambda _: self._settle())
+
+    def _arrivals(self) -> Generator[Event, None, None]:
+        while True:
+            yield self._arrival_timer
+            self._arrival_timer = self.clock.timer()
+            self._arrival_ms = None
+            self._wake()
+
+    def _ticks(self, first_ms: float) -> Generator[Event, None, None]:
+        self._tick_timer = self.clock.until(first_ms)
+        while self._tick_timer is not None:
+            timer, self._tick_timer = self._tick_timer, None
+            yield timer
+            self._tick_due = True
+            self._tick_timer = self.clock.timer()
+            self._wake()
+
+    def _stop_at_cap(self, cap_ms: float) -> Generator[Event, None, None]:
+        yield self.clock.until(cap_ms, LAST + 1)
+        if self._nothing_to_come():
+            self._refuse_dead_end()
+        for process in self._processes.values():
+            step = process.step
+            if step is not None:
+                # Passes that have begun are noted to their ends, but their completions never happen.
+                process.cut(math.nextafter(cap_ms, math.inf))
+                self.fleet.workers[process.worker_id].scheduler.finish(step)
+                self.collector.passed(process.worker_id, step)
+        self._stop()
+
+    def _stop(self) -> None:
+        self.done = True
+        for worker in self.fleet.workers.values():
+            worker.scheduler.close()
+        self.clock.stop()
+
+    # ------------------------------------------------------------ one instant
+
+    def _settle(self) -> None:
+        """The rounds of the present instant (`spec 01, 6`)."""
+        self._settle_scheduled = False
+        clock, fleet, source, due = self.clock, self.fleet, self.source, self._due
+        now = clock.now
+        self._round = 0
+        changed = True
+        while changed:
+            self._round += 1
+            changed = False
+            while due and isinstance(due[0][1], WorkerProcess):
+                process = due.pop(0)[1]
+                assert isinstance(process, WorkerProcess) and process.step is not None
+                step, process.step = process.step, None
+                self._complete(Completion(fleet.stage, process.worker_id, step))
+                changed = True
+            while due and isinstance(due[0][1], StartupProcess):
+                startup = due.pop(0)[1]
+                self._startups.pop(startup.worker_id, None)
+                if fleet.mark_worker_ready(startup.worker_id):
+                    self._note_fleet("ready", (startup.worker_id,))
+                    changed = True
+            next_ms = source.next_ms()
+            if not source.hears_endings and (next_ms is None or next_ms > now):
+                requests = None
+            else:
+                requests = source.take_due(now, fleet.in_flight)
+            if requests:
+                for request in requests:
+                    self._dispatch(request)
+                changed = True
+            if fleet.has_idle_work:
+                while (started := fleet.drive_ready(now, self.max_passes, self.collector)) is not None:
+                    self._started(started)
+                    changed = True
+            if fleet.leaving:
+                removed = fleet.try_remove_drained()
+                if removed:
+                    self._close(removed)
+                    changed = True
+            if self._tick_due and not due:
+                self._tick_due = False
+                if not self._is_over():
+                    self._tick()
+                    changed = True
+        if due:  # held back by a stale ready event in a round without change: another look at the same instant
+            self._schedule_settle()
+            return
+        if not fleet.busy_count and self._is_over():
+            self._stop()
+            return
+        self._arm_arrivals()
+        if self.controller is not None and self._instants == 0:
+            first = self.controller.first_tick_ms()
+            if first is not None and math.isfinite(first):
+                self._watch()
+                clock.process(self._ticks(max(first, now)))
+        self._instants += 1
+        if self.progress is not None and not self._instants & 1023:
+            self.progress(now, self._ended)
+
+    def _arm_arrivals(self) -> None:
+        next_ms = self.source.next_ms()
+        if next_ms is None:
+            return
+        if self._arrival_ms is None:
+            self._arrival_ms = next_ms
+            self._arrival_timer.arm(next_ms)
+        elif next_ms < self._arrival_ms:
+            self._arrival_ms = next_ms
+            self._arrival_timer = self._arrival_timer.moved_to(next_ms)
+
+    def _dispatch(self, request: Request) -> None:
+        self.collector.arrived(request)
+        worker_id = self.router.pick(self.fleet.active_worker_ids())
+        request.worker_id = worker_id
+        self.fleet.dispatch(worker_id, request)
+        self._processes[worker_id].cut(self.clock.now)
+
+    def _started(self, started: Started) -> None:
+        completion = started.completion
+        step = completion.step
+        if started.immediate:
+            self._complete(completion)
+        else:
+            step.order = (self.clock.now, self._round, completion.worker_id)
+            self._processes[completion.worker_id].begin(step)
+
+    def _complete(self, completion: Completion) -> None:
+        """All consequences of one completion (`spec 01, 6.2`)."""
+        now = self.clock.now
+        step = completion.step
+        finals = self.fleet.on_completion(completion, now)
+        self.collector.passed(completion.worker_id, step)
+        if self.passes is not None:
+            self.passes.ended(completion.worker_id, step, now, self._round)
+        for request, rejected in finals:
+            self._ended += 1
+            if self.traffic is not None and not rejected:
+                self.traffic.completed(request)
+            if self.source.hears_endings:
+                self.source.ended(request, now, rejected)
+
+    # ------------------------------------------------------------ scaling
+
+    def _tick(self) -> None:
+        assert self.controller is not None
+        now = self.clock.now
+        target, next_ms = self.controller.on_tick(now, self._metrics)
+        if target is not None:
+            self._apply_target(target)
+        if next_ms is not None and is_due_later(next_ms, now):
+            if self._nothing_to_come():
+                self._refuse_dead_end()
+            assert self._tick_timer is not None
+            self._tick_timer.arm(next_ms)
+        else:
+            self.traffic = self.passes = None
+
+    def _apply_target(self, target: int) -> None:
+        fleet, now = self.fleet, self.clock.now
+        starting = set(fleet.starting)
+        added, marked, removed = fleet.apply_target_count(target)
+        cancelled = sorted(worker_id for worker_id in starting if worker_id not in fleet.workers)
+        if cancelled:
+            for worker_id in cancelled:
+                self._startups.pop(worker_id).cancel()
+            self._close(cancelled, "cancelled")
+        delay = fleet.startup_time_ms
+        for worker_id in added:
+            self._open(worker_id)
+            if delay is not None:
+                order = (now, self._round, math.inf)
+                self._startups[worker_id] = StartupProcess(self.clock, worker_id, now + delay, order, self)
+        if added:
+            self._note_fleet("added", tuple(added))
+        if marked:
+            self._note_fleet("marked", tuple(marked))
+        self._close(removed)
+
+    def _metrics(self) -> dict[str, Any]:
+        """What the fleet shows a planner now; empties the buffers."""
+        now = self.clock.now
+        snapshots: list[dict[str, Any]] = []
+        traffic: dict[str, Any] = {}
+        if self.passes is not None and self.traffic is not None:
+            for process in self._processes.values():
+                if process.step is not None:
+                    self.passes.under_way(process.worker_id, process.step, now)
+            snapshots = self.passes.take()
+            traffic = self.traffic.take(now)
+        return {
+            "now_ms": now,
+            "prefill_fpm_snapshots": [],
+            "decode_fpm_snapshots": snapshots,
+            "active_prefill_count": 0,
+            "active_decode_count": len(self.fleet.active_worker_ids()),
+            "total_prefill_count": 0,
+            "total_decode_count": self.fleet.worker_count,
+            "traffic": traffic,
+        }
+
+    def _watch(self) -> None:
+        if self.passes is not None:
+            for worker in self.fleet.workers.values():
+                worker.scheduler.observed = True
+
+    def _open(self, worker_id: int) -> None:
+        scheduler = self.fleet.workers[worker_id].scheduler
+        self.collector.watch(scheduler)
+        if self.passes is not None:
+            scheduler.observed = True
+        self._processes[worker_id] = WorkerProcess(self.clock, worker_id, self)
+
+    def _close(self, worker_ids: list[int], cause: str = "removed") -> None:
+        if worker_ids:
+            for worker_id in worker_ids:
+                del self._processes[worker_id]
+            self._note_fleet(cause, tuple(worker_ids))
+
+    def _note_fleet(self, cause: str, worker_ids: tuple[int, ...]) -> None:
+        fleet = self.fleet
+        active, starting = len(fleet.active_worker_ids()), len(fleet.starting)
+        leaving = fleet.worker_count - active - starting
+        self.collector.fleet_is(self.clock.now, active, starting, leaving, cause, worker_ids)
+
+    # ------------------------------------------------------------ the end
+
+    def _is_over(self) -> bool:
+        """Whether nothing is under way, in flight or to come (`spec 01, 7`)."""
+        fleet = self.fleet
+        return not fleet.in_flight and not fleet.busy_count and self.source.exhausted() and fleet.is_drained
+
+    def _nothing_to_come(self) -> bool:
+        """Whether requests are left but nothing can set anything going again."""
+        return (
+            not self._is_over()
+            and not self.fleet.busy_count
+            and not self._startups
+            and not self._due
+            and self.source.next_ms() is None
+        )
+
+    def _refuse_dead_end(self) -> None:
+        raise SimulationError(self.fleet.dead_end())

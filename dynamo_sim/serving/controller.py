@@ -1,0 +1,97 @@
+"""Who decides about the size of the fleet while it serves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dynamo_sim.errors import SimulationError
+
+
+class Controller(Protocol):
+    """Asked for a target count at times it chooses itself (`spec 01, 10`)."""
+
+    wants_passes: bool
+    """Whether ``metrics`` must carry forward-pass snapshots and traffic."""
+
+    def first_tick_ms(self) -> float | None:
+        """The first time to be asked; None, infinity or NaN for never."""
+
+    def on_tick(self, now_ms: float, metrics: Callable[[], dict[str, Any]]) -> tuple[int | None, float | None]:
+        """The target count (None: no change) and the next time to be asked (None: never again).
+
+        ``metrics()`` builds what the fleet shows and empties its buffers.
+        """
+
+
+class ScriptedTargets:
+    """Applies targets at given times.
+
+    Args:
+        plan: (time in ms, target count or None for a mere look), any order; of several targets at one time the
+            last one counts.
+    """
+
+    wants_passes = False
+
+    def __init__(self, plan: list[tuple[float, int | None]]) -> None:
+        self._targets: dict[float, int | None] = {}
+        for at_ms, target in plan:
+            if target is not None or at_ms not in self._targets:
+                self._targets[at_ms] = target
+        self._times = sorted(self._targets)
+        self._next = 0
+
+    def first_tick_ms(self) -> float | None:
+        return self._times[0] if self._times else None
+
+    def on_tick(self, now_ms: float, metrics: Callable[[], dict[str, Any]]) -> tuple[int | None, float | None]:
+        at_ms = self._times[self._next]
+        self._next += 1
+        return self._targets[at_ms], self._times[self._next] if self._next < len(self._times) else None
+
+
+class Planner(Protocol):
+    """What a planner object has to offer to be driven by the fleet."""
+
+    def initial_tick_ms(self) -> float:
+        """The time of the first tick in ms."""
+
+    def on_tick(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a tick: ``target_prefill``, ``target_decode``, ``next_tick_ms`` (all keys, None allowed)."""
+
+
+class PlannerController:
+    """Drives any `Planner` with the keys, types and timing of the reference's planner bridge."""
+
+    wants_passes = True
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+
+    def first_tick_ms(self) -> float | None:
+        first = self._planner.initial_tick_ms()
+        return None if first is None else float(first)
+
+    def on_tick(self, now_ms: float, metrics: Callable[[], dict[str, Any]]) -> tuple[int | None, float | None]:
+        answer = self._planner.on_tick(metrics())
+        missing = [key for key in ("target_prefill", "target_decode", "next_tick_ms") if key not in answer]
+        if missing:
+            raise SimulationError(f"the planner's answer at {now_ms} ms lacks {', '.join(missing)}: {answer!r}")
+        for key in ("target_prefill", "target_decode"):
+            target = answer[key]
+            if target is not None and (isinstance(target, bool) or not isinstance(target, int) or target < 0):
+                raise SimulationError(
+                    f"the planner's answer at {now_ms} ms: {key} must be a whole number of workers >= 0 or None, "
+                    f"got {target!r}"
+                )
+        following = answer["next_tick_ms"]
+        if following is not None and (isinstance(following, bool) or not isinstance(following, (int, float))):
+            raise SimulationError(f"the planner's answer at {now_ms} ms: next_tick_ms is not a time: {following!r}")
+        return answer["target_decode"], None if following is None else float(following)
+
+
+def is_due_later(next_ms: float | None, now_ms: float) -> bool:
+    """Whether there is another tick: a finite time after now."""
+    return next_ms is not None and math.isfinite(next_ms) and next_ms > now_ms

@@ -1,0 +1,148 @@
+"""What a planner is shown at a tick (`spec 01, 11`)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from dynamo_sim.engine.step import Step
+from dynamo_sim.workload.request import Request
+
+Order = tuple[float, int, int, float, float, float]
+
+SNAPSHOT_FIELDS = (
+    "num_prefill_requests",
+    "sum_prefill_tokens",
+    "var_prefill_length",
+    "sum_prefill_kv_tokens",
+    "num_decode_requests",
+    "sum_decode_kv_tokens",
+    "var_decode_kv_tokens",
+    "num_queued_prefill",
+    "sum_queued_prefill_tokens",
+    "var_queued_prefill_length",
+    "num_queued_decode",
+    "sum_queued_decode_kv_tokens",
+    "var_queued_decode_kv_tokens",
+)
+
+
+class TrafficWindow:
+    """Requests and passes that ended since the last tick."""
+
+    def __init__(self) -> None:
+        self.since_ms = 0.0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.requests = 0
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.ttft_sum_ms = 0.0
+        self.ttft_count = 0
+        self.itl_sum_ms = 0.0
+        self.itl_count = 0
+        self.tokens = 0
+        self.forwards = 0
+
+    def completed(self, request: Request) -> None:
+        """Note a request that was not rejected."""
+        assert request.first_token_ms is not None and request.last_token_ms is not None
+        self.requests += 1
+        self.input_tokens += request.input_tokens
+        self.output_tokens += request.output_tokens
+        ttft = max(request.first_token_ms - request.arrival_ms, 0.0)
+        if ttft > 0:
+            self.ttft_sum_ms += ttft
+            self.ttft_count += 1
+        if request.output_tokens > 1:
+            gaps = request.emitted_tokens - 1
+            span = max(request.last_token_ms - request.first_token_ms, 0.0)
+            self.itl_sum_ms += span / gaps if gaps else 0.0
+            self.itl_count += 1
+
+    def take(self, now_ms: float) -> dict[str, Any]:
+        """The window up to now; the next one begins here."""
+        count = self.requests
+        result = {
+            "duration_s": (now_ms - self.since_ms) / 1000.0,
+            "num_req": count,
+            "avg_isl": self.input_tokens / count if count else 0.0,
+            "avg_osl": self.output_tokens / count if count else 0.0,
+            "avg_ttft_ms": self.ttft_sum_ms / self.ttft_count if self.ttft_count else 0.0,
+            "avg_itl_ms": self.itl_sum_ms / self.itl_count if self.itl_count else 0.0,
+            "avg_accept_length": self.tokens / self.forwards if self.forwards else None,
+            "avg_kv_hit_rate": 0.0,
+            "hit_rate_count": 0,
+            "accept_length_forward_count": self.forwards,
+        }
+        self.since_ms = now_ms
+        self._reset()
+        return result
+
+
+class PassBuffer:
+    """Forward-pass metrics since the last tick, in the order in which the passes ended.
+
+    A stretch is reported pass by pass: what has ended by now, the rest at a later tick.
+    """
+
+    def __init__(self, traffic: TrafficWindow) -> None:
+        self._traffic = traffic
+        self._rows: list[tuple[Order, int, Step, int]] = []
+        self._immediate = 0
+
+    def ended(self, worker_id: int, step: Step, now_ms: float, round_number: int) -> None:
+        """Note a step that ended in that round of the present instant."""
+        last = len(step.ends_ms) - 1
+        self._passes(worker_id, step, last)
+        start = step.last_start_ms
+        if step.ends_ms[last] > start:
+            order: Order = (now_ms, round_number, 0, *step.order)
+        else:  # took no time: it ran in the round, after the completions
+            self._immediate += 1
+            order = (now_ms, round_number, 1, start, 0.0, self._immediate)
+        self._rows.append((order, worker_id, step, last))
+        self._count(step, 1)
+
+    def under_way(self, worker_id: int, step: Step, now_ms: float) -> None:
+        """Note the passes of a stretch that have ended although the stretch has not."""
+        ends = step.ends_ms
+        last = step.reported_passes
+        while last < len(ends) - 1 and ends[last] <= now_ms:
+            last += 1
+        self._passes(worker_id, step, last)
+
+    def _passes(self, worker_id: int, step: Step, stop: int) -> None:
+        first = step.reported_passes
+        for index in range(first, stop):
+            if index:
+                order: Order = (step.ends_ms[index], 1, 0, step.ends_ms[index - 1], 1, worker_id)
+            else:
+                order = (step.ends_ms[0], 1, 0, step.start_ms, step.order[1], step.order[2])
+            self._rows.append((order, worker_id, step, index))
+        step.reported_passes = stop
+        self._count(step, stop - first)
+
+    def _count(self, step: Step, passes: int) -> None:
+        self._traffic.tokens += step.tokens * passes
+        self._traffic.forwards += step.forwards * passes
+
+    def take(self) -> list[dict[str, Any]]:
+        """One dict a pass, and forget them."""
+        self._rows.sort(key=lambda row: row[0])
+        rows = [snapshot(worker_id, step, index) for _, worker_id, step, index in self._rows]
+        self._rows.clear()
+        return rows
+
+
+def snapshot(worker_id: int, step: Step, index: int) -> dict[str, Any]:
+    """Forward-pass metrics of pass ``index`` of a step, with ``wall_time`` in seconds."""
+    assert step.stats is not None
+    start = step.ends_ms[index - 1] if index else step.start_ms
+    values = asdict(step.stats)
+    row: dict[str, Any] = {"worker_id": worker_id, "wall_time": (step.ends_ms[index] - start) / 1000.0}
+    for name in SNAPSHOT_FIELDS:
+        row[name] = values[name]
+    row["sum_decode_kv_tokens"] += index * step.stats.decode_kv_growth
+    return row

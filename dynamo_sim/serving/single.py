@@ -1,0 +1,116 @@
+"""One worker, no ticks: the short path of `spec 01, 13`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+
+from simpy.events import Event
+
+from dynamo_sim.clock import Clock
+from dynamo_sim.errors import SimulationError
+from dynamo_sim.fleet.collector import Collector
+from dynamo_sim.fleet.fleet import Completion, Fleet
+from dynamo_sim.workload.source import Source
+
+MOST_FRUITLESS_PASSES = 1024
+
+
+class SingleWorkerServing:
+    """A worker that looks at the workload between its passes.
+
+    Differences to a fleet of one (all visible in results): arrivals are taken in at pass boundaries, the time cap is
+    looked at between passes, and a worker that cannot go on ends the run though requests may be due later.
+
+    Args:
+        clock, fleet, source, collector, max_passes, cap_ms, progress: as for `AggregatedServing`; the fleet has
+            one worker.
+        closed_loop: whether the workload is a closed loop, which takes in nothing while the clock jumps.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        fleet: Fleet,
+        source: Source,
+        collector: Collector,
+        closed_loop: bool,
+        max_passes: int = 1_000_000,
+        cap_ms: float | None = None,
+        progress: Callable[[float, int], None] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.fleet = fleet
+        self.source = source
+        self.collector = collector
+        self.closed_loop = closed_loop
+        self.max_passes = max_passes
+        self.cap_ms = math.inf if cap_ms is None else cap_ms
+        self.progress = progress
+
+    def run(self) -> None:
+        """Serve until everything has ended, or the cap.
+
+        Raises:
+            SimulationError: the worker has requests and cannot go on.
+        """
+        scheduler = self.fleet.workers[0].scheduler
+        self.collector.watch(scheduler)
+        self.collector.fleet_is(0.0, 1, 0, 0, "start", (0,))
+        self.clock.process(self._serve())
+        self.clock.run_dry()
+        scheduler.close()
+        records = self.collector.records
+        records.end_ms = self.clock.now
+        records.single_worker = True
+        last_ms = max((r.last_token_ms for r in records.requests if r.last_token_ms is not None), default=0.0)
+        records.worker_seconds = max(last_ms / 1000.0, 1e-9)
+
+    def _serve(self) -> Generator[Event, None, None]:
+        clock, fleet, source = self.clock, self.fleet, self.source
+        fruitless = steps = ended = 0
+        while clock.now <= self.cap_ms:
+            self._take_due()
+            if not fleet.in_flight:
+                next_ms = source.next_ms()
+                if next_ms is None:
+                    return
+                yield clock.until(next_ms)
+                if not self.closed_loop:
+                    self._take_due()
+                continue
+            completion = self._start()
+            step = completion.step
+            if step.end_ms > clock.now:
+                yield clock.until(step.end_ms)
+            finals = fleet.on_completion(completion, clock.now)
+            self.collector.passed(0, step)
+            for request, rejected in finals:
+                source.ended(request, clock.now, rejected)
+            ended += len(finals)
+            if not self.closed_loop:
+                self._take_due()
+            if step.end_ms > step.start_ms or step.admissions or step.tokens or finals:
+                fruitless = 0
+            else:
+                fruitless += 1
+                if fruitless == MOST_FRUITLESS_PASSES:
+                    raise SimulationError(fleet.dead_end())
+            steps += 1
+            if self.progress is not None and not steps & 1023:
+                self.progress(clock.now, ended)
+
+    def _start(self) -> Completion:
+        """Start the next pass; a stretch ends where the workload or the cap has to be looked at again."""
+        step = self.fleet.start_pass(0, self.clock.now, self.max_passes)
+        next_ms = self.source.next_ms()
+        if next_ms is not None:
+            step.cut(next_ms)
+        step.cut(math.nextafter(self.cap_ms, math.inf))
+        return Completion(self.fleet.stage, 0, step)
+
+    def _take_due(self) -> None:
+        for request in self.source.take_due(self.clock.now, self.fleet.in_flight):
+            request.worker_id = 0
+            self.collector.arrived(request)
+            self.fleet.dispatch(0, request)

@@ -1,0 +1,106 @@
+"""Builds a run from a scenario, runs it, and hands back its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dynamo_sim.clock import Clock
+from dynamo_sim.engine.build import scheduler_factory
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.fleet.collector import Collector
+from dynamo_sim.fleet.fleet import Fleet, Stage
+from dynamo_sim.report.result import RunResult
+from dynamo_sim.report.summary import summarise
+from dynamo_sim.routing.round_robin import RoundRobin
+from dynamo_sim.scenario.specs import Scenario
+from dynamo_sim.serving.aggregated import AggregatedServing
+from dynamo_sim.serving.controller import Controller, Planner, PlannerController, ScriptedTargets
+from dynamo_sim.serving.single import SingleWorkerServing
+from dynamo_sim.workload.build import build_source
+
+Progress = Callable[[float, int], None]
+
+
+def run(scenario: Scenario, progress: Progress | None = None) -> RunResult:
+    """Simulate a scenario.
+
+    Args:
+        scenario: what to simulate.
+        progress: called now and then with the virtual time in ms and the number of requests that have ended.
+
+    Returns:
+        Its records, summary, tables and pictures.
+
+    Raises:
+        ScenarioError, TraceError: the input cannot be used.
+        SimulationError: the run cannot go on; the message says what is stuck and what would help.
+    """
+    controller: Controller | None = None
+    if scenario.scaling:
+        controller = ScriptedTargets([(step.at_ms, step.workers) for step in scenario.scaling])
+    return _run(scenario, controller, progress, honour_cap=True)
+
+
+class PlannerBridge:
+    """Lets any planner object drive the fleet of a scenario, like the planner bridge of the reference.
+
+    The bridge keeps the reference's habits: traces are sessions read as ``mooncake``, and a concurrency limit does not
+    limit anything but switches the arrival speed-up off (`spec 01, 9`; `spec 08, 9`).
+
+    Args:
+        scenario: what to simulate; its own ``scaling`` must be empty.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        if scenario.scaling:
+            raise ScenarioError("a planner decides about the fleet: remove the scenario's own scaling")
+        self.scenario = scenario
+
+    def run(self, planner: Planner, progress: Progress | None = None) -> RunResult:
+        """Simulate; ``planner`` is asked at the times it chooses (`Planner`)."""
+        return _run(self.scenario, PlannerController(planner), progress, honour_cap=False)
+
+
+def _run(
+    scenario: Scenario, controller: Controller | None, progress: Progress | None, honour_cap: bool
+) -> RunResult:
+    args = scenario.fleet.engine
+    limits = scenario.limits
+    single = scenario.fleet.workers == 1 and controller is None
+    source = build_source(
+        scenario.workload,
+        engine_block_size=args.block_size,
+        concurrency=limits.concurrency,
+        ticks=controller is not None,
+        single_worker=single,
+        honour_cap_with_ticks=honour_cap,
+    )
+    clock = Clock()
+    fleet = Fleet(Stage.AGGREGATED, scheduler_factory(args), scenario.fleet.workers, args.startup_time)
+    collector = Collector(record_passes=scenario.report.passes)
+    if single:
+        SingleWorkerServing(
+            clock,
+            fleet,
+            source,
+            collector,
+            closed_loop=limits.concurrency is not None,
+            max_passes=limits.max_stretch_passes,
+            cap_ms=limits.max_sim_time_ms,
+            progress=progress,
+        ).run()
+    else:
+        AggregatedServing(
+            clock,
+            fleet,
+            source,
+            collector,
+            RoundRobin(),
+            controller,
+            max_passes=limits.max_stretch_passes,
+            cap_ms=limits.max_sim_time_ms,
+            progress=progress,
+        ).run()
+    records = collector.records
+    records.gpus_per_worker = args.gpus_per_worker
+    return RunResult(records, scenario, summarise(records, scenario.sla))
