@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.sglang import SglangScheduler
 from dynamo_sim.engine.trtllm import TrtllmScheduler
 from dynamo_sim.engine.vllm import VllmScheduler
 from dynamo_sim.kv.prefix import PrefixInterner
-from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.timing.speculative import BurstSampler
+
+if TYPE_CHECKING:
+    from dynamo_sim.scenario.engine_args import EngineArgs
 
 ENGINES = {"vllm": VllmScheduler, "trtllm": TrtllmScheduler, "sglang": SglangScheduler}
 

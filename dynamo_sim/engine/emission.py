@@ -30,7 +30,7 @@ def emit_tokens(engine: VllmScheduler, plan: PassPlan, step: Step, decode_start_
         return
     size = engine.block_size
     context = (group.tokens + sum(s.prompt_tokens + s.generated for s in loose)) // count
-    end_ms = decode_start_ms + engine.timing.decode_ms(pool.active * size, count, context)
+    end_ms = decode_start_ms + engine.decode_ms(pool.active, count, context)
     if group.count:
         openings = group.next_openings + sum((s.prompt_tokens + s.generated) % size == 0 for s in loose)
         if openings > pool.available:
@@ -89,7 +89,7 @@ def emit_bursts(engine: VllmScheduler, plan: PassPlan, step: Step, decode_start_
         if engine.preempt(plan, batch[0] if len(engine.running) == 1 else None) is None:
             return
     context = sum(s.prompt_tokens + s.generated for s in batch) // len(batch)
-    end_ms = decode_start_ms + engine.timing.decode_ms(pool.active * size, len(batch), context)
+    end_ms = decode_start_ms + engine.decode_ms(pool.active, len(batch), context)
     pool.take_fresh(reserved)
     bursts = [engine.sampler.burst(s.max_output_tokens - s.generated) for s in batch]
     for sequence, burst in zip(batch, bursts, strict=True):

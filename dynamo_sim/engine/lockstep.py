@@ -19,6 +19,7 @@ class Lockstep:
         final_blocks: sum of the blocks they will hold at their ends.
         ending: members by the pass in which they generate their last token, in running order.
         opening: members by the residue (pass modulo block size) in which they open a block, in running order.
+        openings: how many those are.
     """
 
     __slots__ = (
@@ -30,6 +31,7 @@ class Lockstep:
         "ending",
         "final_blocks",
         "opening",
+        "openings",
         "passes",
         "tokens",
     )
@@ -43,6 +45,7 @@ class Lockstep:
         self.final_blocks = 0
         self.ending: dict[int, list[Sequence]] = {}
         self.opening: list[list[Sequence]] = [[] for _ in range(block_size)]
+        self.openings = [0] * block_size
         self._offsets = 0
         self._offsets_squared = 0
 
@@ -66,7 +69,9 @@ class Lockstep:
             self.ending[end] = [sequence]
         else:
             group.append(sequence)
-        self.opening[(1 - offset) % size].append(sequence)
+        residue = (1 - offset) % size
+        self.opening[residue].append(sequence)
+        self.openings[residue] += 1
 
     def end(self, sequence: Sequence) -> None:
         """Forget a member that has generated its last token in the present pass (already out of `ending`)."""
@@ -79,7 +84,9 @@ class Lockstep:
         offset = length - self.passes
         self._offsets -= offset
         self._offsets_squared -= offset * offset
-        self.opening[(1 - offset) % size].remove(sequence)
+        residue = (1 - offset) % size
+        self.opening[residue].remove(sequence)
+        self.openings[residue] -= 1
 
     def advance(self, passes: int, opened_blocks: int) -> None:
         """Give every member a token in each of ``passes`` passes, in which ``opened_blocks`` blocks were opened."""
@@ -90,7 +97,16 @@ class Lockstep:
     @property
     def next_openings(self) -> int:
         """Members that open a block in the next pass."""
-        return len(self.opening[(self.passes + 1) % self.block_size])
+        return self.openings[(self.passes + 1) % self.block_size]
+
+    def openings_within(self, passes: int) -> int:
+        """Blocks opened in the next ``passes`` passes together, as long as nobody joins or ends."""
+        cycles, rest = divmod(passes, self.block_size)
+        opened = cycles * self.count
+        first = (self.passes + 1) % self.block_size
+        opened += sum(self.openings[first : first + rest])
+        beyond = first + rest - self.block_size
+        return opened + sum(self.openings[:beyond]) if beyond > 0 else opened
 
     @property
     def squared_tokens(self) -> int:
@@ -116,5 +132,6 @@ class Lockstep:
         self.ending.clear()
         for group in self.opening:
             group.clear()
+        self.openings = [0] * self.block_size
         self.count = self.tokens = self.blocks = self.final_blocks = 0
         self._offsets = self._offsets_squared = 0

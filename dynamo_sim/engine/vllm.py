@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice, takewhile
+from itertools import accumulate, islice, takewhile
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.emission import emit_bursts, emit_tokens
 from dynamo_sim.engine.lockstep import Lockstep
@@ -15,10 +16,12 @@ from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
 from dynamo_sim.metrics.gaps import GapLog
-from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.timing.speculative import BurstSampler
 from dynamo_sim.workload.request import Request
+
+if TYPE_CHECKING:
+    from dynamo_sim.scenario.engine_args import EngineArgs
 
 UNLIMITED = 1 << 62
 
@@ -60,7 +63,10 @@ class VllmScheduler:
         self._newcomers: list[Sequence] = []  # group members with one token so far
         self._pinned = 0  # running sequences that must be served token by token
         self._admissions = 0
-        self._planned: list[int] | None = None  # of a stretch: held blocks at the start of each pass
+        self._in_stretch = False
+        self._horizon = 64  # passes to plan ahead in the next stretch
+        # Without an influence of the context the duration is a function of the blocks held: one look-up.
+        self._decode_table = None if timing.context_matters else [-1.0] * (args.num_gpu_blocks + 1)
 
     # ------------------------------------------------------------ what the fleet sees
 
@@ -88,27 +94,37 @@ class VllmScheduler:
         self.waiting.append(self.new_sequence(request, request.output_tokens))
 
     def start(self, now_ms: float, max_passes: int) -> Step:
+        group = self.group
+        if group.count and not self.waiting and group.count == len(self.running) and group.count <= self.budget_tokens:
+            step = self._plan_stretch(now_ms, max_passes)
+            if step is not None:
+                if self.observed:
+                    step.stats = self._stretch_stats(step)
+                return step
         plan = PassPlan(now_ms, self.budget_tokens)
         self._schedule_running(plan)
         if not plan.preempted:
             self._admit(plan)
-        if self.group.count and not plan.work and not plan.rejected:
-            stretch = self._plan_stretch(plan, max_passes)
-            if stretch is not None:
-                return stretch
+        if group.count and not plan.work and not plan.rejected:
+            step = self._plan_stretch(now_ms, max_passes)
+            if step is not None:
+                if self.observed:
+                    step.stats = self._stretch_stats(step)
+                return step
         return self._single_pass(plan)
 
     def finish(self, step: Step) -> None:
-        if self._planned is None:
+        if not self._in_stretch:
             return
-        held = self._planned
-        self._planned = None
-        passes = len(step.ends_ms)
-        opened = held[passes - 1] - held[0]
+        self._in_stretch = False
         group = self.group
-        if passes > 1:
+        earlier = len(step.ends_ms) - 1
+        # Plan about as far as stretches go before something cuts them.
+        self._horizon = max(8, 2 * earlier + 2)
+        if earlier:
+            opened = group.openings_within(earlier)
             self.pool.take_fresh(opened)
-            group.advance(passes - 1, opened)
+            group.advance(earlier, opened)
         self.gaps.add_stretch(self.emitted_ms, step.ends_ms, group.count)
         self._emit_group(step.end_ms, step)
 
@@ -297,58 +313,57 @@ class VllmScheduler:
             step.stats = stats
         return step
 
-    def _plan_stretch(self, plan: PassPlan, max_passes: int) -> Step | None:
+    def _plan_stretch(self, now_ms: float, max_passes: int) -> Step | None:
         """As many passes as change nothing but lengths and blocks; None when not even one does."""
-        group = self.group
-        pool = self.pool
-        ending, opening, size = group.ending, group.opening, self.block_size
-        count, tokens = group.count, group.tokens
-        available = pool.available
-        active = pool.active
-        decode_ms = self.timing.decode_ms
+        group, pool, size = self.group, self.pool, self.block_size
+        ending, openings = group.ending, group.openings
+        count = group.count
+        context = group.tokens // count
+        active, available = pool.active, pool.available
         matters = self.timing.context_matters
-        ends: list[float] = []
-        held: list[int] = []
-        now = plan.now_ms
         number = group.passes
-        last = number + max_passes
-        opens = len(opening[(number + 1) % size])
-        if opens > available:
+        last = number + min(max_passes, self._horizon)
+        residue = (number + 1) % size
+        following = openings[residue]
+        if following > available:
             return None
-        context = tokens // count
-        duration = decode_ms(active * size, count, context)
+        duration = first_duration = self.decode_ms(active, count, context)
+        now = now_ms
+        ends: list[float] = []
         while True:
             number += 1
-            held.append(active)
             now += duration
             ends.append(now)
-            if number in ending or number >= last:
-                break
-            available -= opens
-            following = len(opening[(number + 1) % size])
-            if following > available:
+            opens = following
+            residue += 1
+            if residue == size:
+                residue = 0
+            following = openings[residue]
+            if opens:
+                active += opens
+                available -= opens
+            if number in ending or following > available or number == last:
                 break
             if opens or matters:
-                active += opens
                 context += 1
-                slept = duration
-                duration = decode_ms(active * size, count, context)
-                if not (slept and duration) and slept != duration:
-                    break  # passes of no time are seen by the fleet in the instant they run
-            opens = following
-        self._planned = held
+                duration = self.decode_ms(active, count, context)
+                if (duration == 0.0) != (first_duration == 0.0):
+                    break  # passes of no time belong to the instant they run in
+        self._in_stretch = True
         if self._newcomers:
             for sequence in self._newcomers:
                 sequence.request.second_token_ms = ends[0]
             self._newcomers.clear()
-        step = Step(plan.now_ms, ends, True, count, count)
-        if self.observed:
-            stats = self._scheduled_stats(plan)
-            stats.decode_kv_growth = count
-            stats.used_kv_tokens = [blocks * size for blocks in held]
-            self._queued_stats(stats)
-            step.stats = stats
-        return step
+        return Step(now_ms, ends, True, count, count)
+
+    def decode_ms(self, active: int, batch: int, context: int) -> float:
+        """Duration of a decode step with ``active`` blocks held."""
+        if self._decode_table is None:
+            return self.timing.decode_ms(active * self.block_size, batch, context)
+        duration = self._decode_table[active]
+        if duration < 0:
+            duration = self._decode_table[active] = self.timing.decode_ms(active * self.block_size, batch, context)
+        return duration
 
     # ------------------------------------------------------------ the group
 
@@ -470,6 +485,18 @@ class VllmScheduler:
         stats.var_prefill_length = variance(prompts)
         stats.sum_decode_kv_tokens = lengths
         stats.var_decode_kv_tokens = variance_of_sums(stats.num_decode_requests, lengths, squares)
+        return stats
+
+    def _stretch_stats(self, step: Step) -> PassStats:
+        """Of a stretch that has been planned, but not carried out."""
+        group, size = self.group, self.block_size
+        stats = PassStats(num_decode_requests=group.count, sum_decode_kv_tokens=group.tokens)
+        stats.var_decode_kv_tokens = variance_of_sums(group.count, group.tokens, group.squared_tokens)
+        stats.decode_kv_growth = group.count
+        first = group.passes + 1
+        opened = (group.openings[(first + index) % size] for index in range(len(step.ends_ms) - 1))
+        stats.used_kv_tokens = [blocks * size for blocks in accumulate(opened, initial=self.pool.active)]
+        self._queued_stats(stats)
         return stats
 
     def _queued_stats(self, stats: PassStats) -> None:

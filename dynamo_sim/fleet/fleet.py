@@ -46,19 +46,16 @@ class Worker:
 
 @dataclass(slots=True)
 class Completion:
-    """A pass (or stretch) and the worker it belongs to."""
+    """The end of a pass (or stretch), due at the end of its step: in the same instant when it takes no time."""
 
     stage: Stage
     worker_id: int
     step: Step
 
-
-@dataclass(slots=True)
-class Started:
-    """What `Fleet.drive_ready` set going: a completion, due at ``at_ms`` or already there."""
-
-    completion: Completion
-    immediate: bool
+    @property
+    def immediate(self) -> bool:
+        """Whether it has to be handled at once."""
+        return self.step.ends_ms[-1] == self.step.start_ms
 
 
 @dataclass(slots=True)
@@ -84,6 +81,9 @@ class Fleet:
         workers: how many to begin with.
         startup_time_s: seconds a later worker needs before it is active; None or 0 for none.
         visible: whether passes are reported to a collector.
+
+    Attributes:
+        idle_with_work: ids of workers that have requests and no pass under way, ascending.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Fleet:
         self.busy_count = 0
         self._make_scheduler = make_scheduler
         self._next_id = 0
-        self._idle_with_work: list[int] = []  # ascending
+        self.idle_with_work: list[int] = []
         self._active: tuple[int, ...] | None = None
         for _ in range(workers):
             self.add_worker()
@@ -203,8 +203,8 @@ class Fleet:
         worker.scheduler.receive(request)
         worker.in_flight += 1
         self.in_flight += 1
-        if worker.step is None and worker_id not in self._idle_with_work:
-            insort(self._idle_with_work, worker_id)
+        if worker.step is None and worker_id not in self.idle_with_work:
+            insort(self.idle_with_work, worker_id)
 
     def is_busy(self, worker_id: int) -> bool:
         """Whether a pass of that worker is under way.
@@ -219,11 +219,6 @@ class Fleet:
         """Whether every worker has nothing left to do."""
         return all(worker.is_drained for worker in self.workers.values())
 
-    @property
-    def has_idle_work(self) -> bool:
-        """Whether an idle worker holds requests."""
-        return bool(self._idle_with_work)
-
     def states(self) -> list[WorkerState]:
         """A look at every worker, in id order."""
         return [
@@ -231,7 +226,7 @@ class Fleet:
             for w in self.workers.values()
         ]
 
-    def drive_ready(self, now_ms: float, max_passes: int, collector: Collector | None = None) -> Started | None:
+    def drive_ready(self, now_ms: float, max_passes: int, collector: Collector | None = None) -> Completion | None:
         """Start at most one productive pass, on the idle worker with the lowest id that has one.
 
         A pass that takes no time and does nothing is dropped, and the next worker is tried; one that takes no time but
@@ -240,7 +235,7 @@ class Fleet:
         Raises:
             SimulationError: the fleet is visible and there is no collector.
         """
-        for worker_id in self._idle_with_work:
+        for worker_id in self.idle_with_work:
             if collector is None and self.visible:
                 raise SimulationError("offline replay visible engine pass requires a collector")
             worker = self.workers[worker_id]
@@ -248,10 +243,10 @@ class Fleet:
             if step.ends_ms[-1] > now_ms:
                 worker.step = step
                 self.busy_count += 1
-                self._idle_with_work.remove(worker_id)
-                return Started(Completion(self.stage, worker_id, step), immediate=False)
+                self.idle_with_work.remove(worker_id)
+                return Completion(self.stage, worker_id, step)
             if step.progress:
-                return Started(Completion(self.stage, worker_id, step), immediate=True)
+                return Completion(self.stage, worker_id, step)
         return None
 
     def start_pass(self, worker_id: int, now_ms: float, max_passes: int) -> Step:
@@ -287,10 +282,10 @@ class Fleet:
             request.outcome = Outcome.REJECTED if rejected else Outcome.COMPLETED
             request.ended_ms = now_ms
         if not scheduler.request_count:
-            if worker.id in self._idle_with_work:
-                self._idle_with_work.remove(worker.id)
-        elif worker.id not in self._idle_with_work:
-            insort(self._idle_with_work, worker.id)
+            if worker.id in self.idle_with_work:
+                self.idle_with_work.remove(worker.id)
+        elif worker.id not in self.idle_with_work:
+            insort(self.idle_with_work, worker.id)
         return step.finals
 
     def dead_end(self) -> str:

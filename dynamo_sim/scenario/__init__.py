@@ -1,0 +1,32 @@
+"""What a person writes to describe a run: the specs, and the loader of YAML files."""
+
+from dynamo_sim.scenario.engine_args import EngineArgs, SglangArgs, TrtllmArgs
+from dynamo_sim.scenario.loader import load_scenario
+from dynamo_sim.scenario.specs import (
+    Fleet,
+    KvRouting,
+    Limits,
+    Report,
+    RoundRobinRouting,
+    ScalingStep,
+    Scenario,
+    Sla,
+)
+from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload
+
+__all__ = [
+    "EngineArgs",
+    "Fleet",
+    "KvRouting",
+    "Limits",
+    "Report",
+    "RoundRobinRouting",
+    "ScalingStep",
+    "Scenario",
+    "SglangArgs",
+    "Sla",
+    "SyntheticWorkload",
+    "TraceWorkload",
+    "TrtllmArgs",
+    "load_scenario",
+]

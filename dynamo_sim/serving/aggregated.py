@@ -9,10 +9,11 @@ from typing import Any
 
 from simpy.events import Event
 
-from dynamo_sim.clock import LAST, Clock, Timer
+from dynamo_sim.clock import LAST, Clock
+from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Completion, Fleet, Started
+from dynamo_sim.fleet.fleet import Completion, Fleet
 from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.serving.controller import Controller, is_due_later
@@ -71,10 +72,11 @@ class AggregatedServing:
         self._settle_scheduled = False
         self._arrival_timer = clock.timer()
         self._arrival_ms: float | None = None
-        self._tick_timer: Timer | None = None
+        self._tick_timer = clock.timer()
         self._tick_due = False
         self._ended = 0
-        self._instants = 0
+        self._next_progress = 0
+        self._begun = False
         watched = controller is not None and controller.wants_passes
         self.traffic = TrafficWindow() if watched else None
         self.passes = PassBuffer(self.traffic) if self.traffic is not None else None
@@ -136,19 +138,25 @@ class AggregatedServing:
         timer.callbacks.append(lambda _: self._settle())
 
     def _arrivals(self) -> Generator[Event, None, None]:
+        clock, fleet, source = self.clock, self.fleet, self.source
         while True:
             yield self._arrival_timer
-            self._arrival_timer = self.clock.timer()
+            self._arrival_timer = clock.timer()
             self._arrival_ms = None
+            if not self._settle_scheduled and not fleet.leaving and clock.instant_is_complete:
+                # Nothing else happens now: requests for busy workers just join their queues.
+                for request in source.take_due(clock.now, fleet.in_flight):
+                    self._dispatch(request)
+                if not fleet.idle_with_work:
+                    self._arm_arrivals()
+                    continue
             self._wake()
 
-    def _ticks(self, first_ms: float) -> Generator[Event, None, None]:
-        self._tick_timer = self.clock.until(first_ms)
-        while self._tick_timer is not None:
-            timer, self._tick_timer = self._tick_timer, None
-            yield timer
-            self._tick_due = True
+    def _ticks(self) -> Generator[Event, None, None]:
+        while True:
+            yield self._tick_timer
             self._tick_timer = self.clock.timer()
+            self._tick_due = True
             self._wake()
 
     def _stop_at_cap(self, cap_ms: float) -> Generator[Event, None, None]:
@@ -175,38 +183,22 @@ class AggregatedServing:
     def _settle(self) -> None:
         """The rounds of the present instant (`spec 01, 6`)."""
         self._settle_scheduled = False
-        clock, fleet, source, due = self.clock, self.fleet, self.source, self._due
-        now = clock.now
+        fleet, source, due = self.fleet, self.source, self._due
+        now = self.clock.now
         self._round = 0
         changed = True
         while changed:
             self._round += 1
             changed = False
-            while due and isinstance(due[0][1], WorkerProcess):
-                process = due.pop(0)[1]
-                assert isinstance(process, WorkerProcess) and process.step is not None
-                step, process.step = process.step, None
-                self._complete(Completion(fleet.stage, process.worker_id, step))
-                changed = True
-            while due and isinstance(due[0][1], StartupProcess):
-                startup = due.pop(0)[1]
-                self._startups.pop(startup.worker_id, None)
-                if fleet.mark_worker_ready(startup.worker_id):
-                    self._note_fleet("ready", (startup.worker_id,))
-                    changed = True
+            if due:
+                changed = self._take_passes() | self._take_startups()
             next_ms = source.next_ms()
-            if not source.hears_endings and (next_ms is None or next_ms > now):
-                requests = None
-            else:
-                requests = source.take_due(now, fleet.in_flight)
-            if requests:
-                for request in requests:
+            if source.hears_endings or (next_ms is not None and next_ms <= now):
+                for request in source.take_due(now, fleet.in_flight):
                     self._dispatch(request)
-                changed = True
-            if fleet.has_idle_work:
-                while (started := fleet.drive_ready(now, self.max_passes, self.collector)) is not None:
-                    self._started(started)
                     changed = True
+            if fleet.idle_with_work:
+                changed |= self._drive()
             if fleet.leaving:
                 removed = fleet.try_remove_drained()
                 if removed:
@@ -219,19 +211,61 @@ class AggregatedServing:
                     changed = True
         if due:  # held back by a stale ready event in a round without change: another look at the same instant
             self._schedule_settle()
-            return
-        if not fleet.busy_count and self._is_over():
+        elif not fleet.in_flight and self._is_over():
             self._stop()
+        else:
+            self._arm_arrivals()
+            if not self._begun:
+                self._begin_ticks()
+
+    def _take_passes(self) -> bool:
+        """The completions at the head of what is due."""
+        due = self._due
+        changed = False
+        while due and isinstance(process := due[0][1], WorkerProcess):
+            del due[0]
+            step, process.step = process.step, None
+            assert step is not None
+            self._complete(process.worker_id, step)
+            changed = True
+        return changed
+
+    def _take_startups(self) -> bool:
+        """The ready events at the head of what is due; stale ones change nothing."""
+        due = self._due
+        changed = False
+        while due and isinstance(startup := due[0][1], StartupProcess):
+            del due[0]
+            self._startups.pop(startup.worker_id, None)
+            if self.fleet.mark_worker_ready(startup.worker_id):
+                self._note_fleet("ready", (startup.worker_id,))
+                changed = True
+        return changed
+
+    def _drive(self) -> bool:
+        """Start every pass that can start."""
+        fleet, now = self.fleet, self.clock.now
+        changed = False
+        while (completion := fleet.drive_ready(now, self.max_passes, self.collector)) is not None:
+            step = completion.step
+            if completion.immediate:
+                self._complete(completion.worker_id, step)
+            else:
+                step.order = (now, self._round, completion.worker_id)
+                self._processes[completion.worker_id].begin(step)
+            changed = True
+        return changed
+
+    def _begin_ticks(self) -> None:
+        self._begun = True
+        if self.controller is None:
             return
-        self._arm_arrivals()
-        if self.controller is not None and self._instants == 0:
-            first = self.controller.first_tick_ms()
-            if first is not None and math.isfinite(first):
-                self._watch()
-                clock.process(self._ticks(max(first, now)))
-        self._instants += 1
-        if self.progress is not None and not self._instants & 1023:
-            self.progress(now, self._ended)
+        first = self.controller.first_tick_ms()
+        if first is not None and math.isfinite(first):
+            self.clock.process(self._ticks())
+            self._tick_timer.arm(max(first, self.clock.now))
+        else:
+            self.traffic = self.passes = None
 
     def _arm_arrivals(self) -> None:
         next_ms = self.source.next_ms()
@@ -251,29 +285,23 @@ class AggregatedServing:
         self.fleet.dispatch(worker_id, request)
         self._processes[worker_id].cut(self.clock.now)
 
-    def _started(self, started: Started) -> None:
-        completion = started.completion
-        step = completion.step
-        if started.immediate:
-            self._complete(completion)
-        else:
-            step.order = (self.clock.now, self._round, completion.worker_id)
-            self._processes[completion.worker_id].begin(step)
-
-    def _complete(self, completion: Completion) -> None:
-        """All consequences of one completion (`spec 01, 6.2`)."""
+    def _complete(self, worker_id: int, step: Step) -> None:
+        """All consequences of the end of a step (`spec 01, 6.2`)."""
         now = self.clock.now
-        step = completion.step
-        finals = self.fleet.on_completion(completion, now)
-        self.collector.passed(completion.worker_id, step)
+        finals = self.fleet.on_completion(Completion(self.fleet.stage, worker_id, step), now)
+        if self.collector.record_passes:
+            self.collector.passed(worker_id, step)
         if self.passes is not None:
-            self.passes.ended(completion.worker_id, step, now, self._round)
+            self.passes.ended(worker_id, step, now, self._round)
         for request, rejected in finals:
             self._ended += 1
             if self.traffic is not None and not rejected:
                 self.traffic.completed(request)
             if self.source.hears_endings:
                 self.source.ended(request, now, rejected)
+        if self.progress is not None and self._ended >= self._next_progress:
+            self._next_progress = self._ended + 256
+            self.progress(now, self._ended)
 
     # ------------------------------------------------------------ scaling
 
@@ -286,7 +314,6 @@ class AggregatedServing:
         if next_ms is not None and is_due_later(next_ms, now):
             if self._nothing_to_come():
                 self._refuse_dead_end()
-            assert self._tick_timer is not None
             self._tick_timer.arm(next_ms)
         else:
             self.traffic = self.passes = None
@@ -333,11 +360,6 @@ class AggregatedServing:
             "total_decode_count": self.fleet.worker_count,
             "traffic": traffic,
         }
-
-    def _watch(self) -> None:
-        if self.passes is not None:
-            for worker in self.fleet.workers.values():
-                worker.scheduler.observed = True
 
     def _open(self, worker_id: int) -> None:
         scheduler = self.fleet.workers[worker_id].scheduler
