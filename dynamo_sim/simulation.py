@@ -75,6 +75,7 @@ def _run(
         single_worker=single,
         honour_cap_with_ticks=honour_cap,
     )
+    cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
     clock = Clock()
     fleet = Fleet(Stage.AGGREGATED, scheduler_factory(args), scenario.fleet.workers, args.startup_time)
     collector = Collector(record_passes=scenario.report.passes)
@@ -86,7 +87,7 @@ def _run(
             collector,
             closed_loop=limits.concurrency is not None,
             max_passes=limits.max_stretch_passes,
-            cap_ms=limits.max_sim_time_ms,
+            cap_ms=cap_ms,
             progress=progress,
         ).run()
     else:
@@ -98,7 +99,7 @@ def _run(
             RoundRobin(),
             controller,
             max_passes=limits.max_stretch_passes,
-            cap_ms=limits.max_sim_time_ms,
+            cap_ms=cap_ms,
             progress=progress,
         ).run()
     records = collector.records

@@ -13,6 +13,9 @@ class Source(Protocol):
     hears_endings: bool
     """False where no later arrival depends on an earlier request: `ended` then need not be called."""
 
+    ignores_cap: bool
+    """Whether the reference runs this kind of workload to its end whatever the time cap (`spec 08, 8`)."""
+
     def next_ms(self) -> float | None:
         """The earliest time a request is known to be due, or None when nothing is known to come.
 

@@ -1,0 +1,39 @@
+"""Every golden case: the reference's answer, and the same answer to the bit without stretches and without lockstep."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynamo_sim.engine.vllm import VllmScheduler
+from tests.parity.answer import answer
+from tests.parity.cases import Case, golden, topics
+from tests.parity.compare import differences
+
+CASES = [pytest.param(case, id=f"{topic}/{case['name']}") for topic in topics() for case in golden(topic)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_golden_case_gets_the_reference_s_answer(case: Case) -> None:
+    actual = answer(case)
+    if actual.get("error", "").startswith("unsupported: "):
+        pytest.skip(actual["error"])
+    assert not differences(case["expected"], actual)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_stretches_change_no_bit(case: Case) -> None:
+    with_stretches = answer(case)
+    without = answer(case, max_stretch_passes=1)
+    assert without == with_stretches
+
+
+@pytest.mark.parametrize("case", [p for p in CASES if p.values[0].get("engine", {}).get("engine_type") != "sglang"])
+def test_lockstep_changes_no_bit(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_groups = answer(case)
+    one_by_one = VllmScheduler.__init__
+
+    def without_lockstep(self: VllmScheduler, *args: object) -> None:
+        one_by_one(self, *args, lockstep=False)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(VllmScheduler, "__init__", without_lockstep)
+    assert answer(case) == in_groups
