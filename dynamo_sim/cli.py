@@ -1,0 +1,89 @@
+"""The command line: finds the subcommand, runs it, and turns errors into one message and an exit code.
+
+0 = done, 1 = the run could not go on, 2 = bad input, 130 = interrupted, 143 = terminated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from typing import NoReturn
+
+COMMANDS = ("run", "validate", "schema")
+"""Subcommands in the order of the help; each is a module of `dynamo_sim.commands` with an `add_parser`."""
+
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports wrong arguments in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all subcommands; a subcommand's `handler` gets the arguments and returns the code."""
+    parser = _Parser(prog="dynamo-sim", description="Simulate a fleet of LLM inference workers.")
+    parser.add_argument("--version", action="version", version=f"dynamo-sim {_version()}")
+    subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        importlib.import_module(f"dynamo_sim.commands.{name}").add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line, by default the process's own, and return its exit code."""
+    try:
+        arguments = build_parser().parse_args(argv)
+    except SystemExit as leaving:  # argparse has printed its help, the version or an error
+        return int(leaving.code or 0)
+    from dynamo_sim.errors import DynamoSimError, SimulationError
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code: int = arguments.handler(arguments)
+        sys.stdout.flush()
+        return code
+    except SimulationError as error:
+        print(f"the run cannot go on: {error}", file=sys.stderr)
+        return FAILED
+    except DynamoSimError as error:
+        print(error, file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{place}{error.strerror or error}", file=sys.stderr)
+        return FAILED
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    """Leave in the ordinary way, so that unfinished files are removed."""
+    sys.exit(128 + number)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("dynamo-sim")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

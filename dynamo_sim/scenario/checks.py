@@ -1,0 +1,113 @@
+"""What sections of a scenario say about each other: impossible combinations, and settings that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.base import Path
+from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload
+
+if TYPE_CHECKING:
+    from dynamo_sim.scenario.specs import Scenario
+
+
+def conflicts(scenario: Scenario) -> list[tuple[Path, str]]:
+    """The combinations that cannot run, as (place, what is wrong) (spec 08, 3 and 09, 6)."""
+    return [
+        *_fleet_conflicts(scenario),
+        *_scaling_conflicts(scenario),
+        *_limit_conflicts(scenario),
+    ]
+
+
+def _fleet_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
+    engine = scenario.fleet.engine
+    if engine.worker_type != "aggregated":
+        yield (
+            ("fleet", "engine", "worker_type"),
+            f"found {engine.worker_type!r}; must be 'aggregated' in a fleet that does prefill and decode",
+        )
+    if engine.dp_size != 1:
+        yield ("fleet", "engine", "dp_size"), f"found {engine.dp_size}; must be 1 in a simulation"
+    if scenario.routing.mode == "kv_router":
+        yield (
+            ("routing", "mode"),
+            "found 'kv_router'; cache-aware routing is not available yet, use 'round_robin'",
+        )
+
+
+def _scaling_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
+    first_at: dict[float, int] = {}
+    for position, step in enumerate(scenario.scaling):
+        if step.at_ms in first_at:
+            yield (
+                ("scaling", position, "at_ms"),
+                f"found {step.at_ms:g}, the time of scaling.{first_at[step.at_ms]} too; must differ",
+            )
+        first_at.setdefault(step.at_ms, position)
+    workload = scenario.workload
+    if scenario.scaling and isinstance(workload, TraceWorkload) and workload.format != "mooncake":
+        yield ("workload", "format"), f"found {workload.format!r}; must be 'mooncake' in a run with scaling"
+
+
+def _limit_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
+    workload, limits = scenario.workload, scenario.limits
+    if limits.max_sim_time_ms is not None:
+        if isinstance(workload, SyntheticWorkload):
+            yield (
+                ("limits", "max_sim_time_ms"),
+                "is possible only for trace workloads; lower request_count instead",
+            )
+        elif scenario.scaling:
+            yield ("limits", "max_sim_time_ms"), "is not possible in a run with scaling"
+    if isinstance(workload, TraceWorkload):
+        if workload.is_workflow and limits.concurrency is not None:
+            yield (
+                ("limits", "concurrency"),
+                f"is not possible for format {workload.format}, whose requests start when others end",
+            )
+        if workload.format == "applied_compute_agentic" and limits.concurrency is None:
+            yield (
+                ("limits", "concurrency"),
+                "missing; format applied_compute_agentic needs it, its sessions have no arrival times",
+            )
+
+
+def require_runnable(scenario: Scenario) -> None:
+    """Refuse what is a valid description but more than a plain run can do.
+
+    Raises:
+        ScenarioError: the engine asks for durations from a callback.
+    """
+    if scenario.fleet.engine.aic_backend is not None:
+        raise ScenarioError(
+            "fleet.engine.aic_backend: needs a timing callback, which a scenario alone does not bring; "
+            "remove it, or give durations with planner_profile_data"
+        )
+
+
+def notes(scenario: Scenario) -> list[str]:
+    """Settings of this scenario that are accepted and change nothing, one line each (spec 08, 11; 02, 2)."""
+    return list(_notes(scenario))
+
+
+def _notes(scenario: Scenario) -> Iterator[str]:
+    workload, limits, engine = scenario.workload, scenario.limits, scenario.fleet.engine
+    if limits.concurrency is not None and workload.arrival_speedup_ratio != 1.0:
+        yield "workload.arrival_speedup_ratio: not applied in a closed loop"
+    if isinstance(workload, TraceWorkload):
+        if workload.is_workflow and limits.max_sim_time_ms is not None:
+            yield f"limits.max_sim_time_ms: not applied to format {workload.format}"
+        if workload.format != "applied_compute_agentic" and workload.shared_prefix_ratio > 0:
+            yield f"workload.shared_prefix_ratio: not applied to format {workload.format}"
+    elif workload.shared_prefix_ratio > 0 and workload.num_prefix_groups == 0:
+        yield "workload.shared_prefix_ratio: nothing is shared while num_prefix_groups is 0"
+    if engine.num_g2_blocks is not None:
+        yield "fleet.engine.num_g2_blocks: the lower cache tiers are not simulated"
+    if engine.engine_type == "sglang" and engine.sglang.schedule_policy not in ("fifo", "fcfs", "lpm"):
+        policy = engine.sglang.schedule_policy
+        yield f"fleet.engine.sglang.schedule_policy: {policy!r} is not known and means 'fifo'"
+    if engine.startup_time is not None and not scenario.scaling:
+        yield "fleet.engine.startup_time: the first workers are ready at time 0, and no worker is added later"

@@ -1,0 +1,59 @@
+"""Dotted keys (`scaling.0.workers`): setting one value deep inside plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.base import Path, dotted
+
+
+def parse(key: str) -> Path:
+    """Split a dotted key; parts that are whole numbers are list positions.
+
+    Raises:
+        ScenarioError: the key has an empty part.
+    """
+    parts = key.strip().split(".")
+    if not all(parts):
+        raise ScenarioError(f"{key!r}: not a dotted key like fleet.workers or scaling.0.workers")
+    return tuple(int(part) if part.isascii() and part.isdigit() else part for part in parts)
+
+
+def put(data: dict[str, Any], path: Path, value: Any) -> None:
+    """Set the value at `path`, making the sections on the way that are absent.
+
+    Keys are not checked here: an unknown one is found, and explained, when the whole is validated.
+
+    Raises:
+        ScenarioError: the path leads through a value that has no parts, or past the end of a list.
+    """
+    here: Any = data
+    for depth, part in enumerate(path):
+        last = depth == len(path) - 1
+        if isinstance(here, dict):
+            part = str(part)
+            if not last and here.get(part) is None:
+                here[part] = {}
+        elif isinstance(here, list | tuple):
+            _check_position(here, path[: depth + 1])
+        else:
+            raise ScenarioError(
+                f"{dotted(path)}: {dotted(path[:depth])} is a single value and has no {part!r}"
+            )
+        if last:
+            here[part] = value
+        else:
+            if isinstance(here[part], tuple):
+                here[part] = list(here[part])
+            here = here[part]
+
+
+def _check_position(items: list[Any] | tuple[Any, ...], path: Path) -> None:
+    position = path[-1]
+    if not isinstance(position, int):
+        raise ScenarioError(
+            f"{dotted(path)}: {dotted(path[:-1])} is a list; name its items by position, from 0"
+        )
+    if position >= len(items):
+        raise ScenarioError(f"{dotted(path)}: {dotted(path[:-1])} has {len(items)} items, counted from 0")

@@ -1,0 +1,104 @@
+"""Loading a scenario: YAML file plus overrides, checked, with errors that say where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path as FilePath
+
+from pydantic import ValidationError
+
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario import dotted_keys
+from dynamo_sim.scenario.base import Path
+from dynamo_sim.scenario.explain import Problem, explain
+from dynamo_sim.scenario.files import BASE_DIR
+from dynamo_sim.scenario.specs import Scenario
+from dynamo_sim.scenario.yaml_source import Source, read_yaml
+
+PATH_KEYS = ("path", "planner_profile_data")
+"""Keys whose texts are paths; in an override they start from the current folder, as in any other argument."""
+
+
+def load_scenario(path: str | FilePath, overrides: Iterable[str] = ()) -> Scenario:
+    """Read and check a scenario file.
+
+    Args:
+        path: a YAML file; relative paths in it start from its folder.
+        overrides: ``key=value`` texts like `scaling.0.workers=3`: a dotted key, and a value in YAML.
+
+    Raises:
+        ScenarioError: anything is wrong; one line ``file:line:column: key: what`` for each problem.
+    """
+    file = FilePath(path)
+    source = read_yaml(_text_of(file), str(path))
+    if source.data is None:
+        raise ScenarioError(f"{path}: the file is empty; a scenario needs at least name and workload")
+    if not isinstance(source.data, dict):
+        raise ScenarioError(
+            f"{source.values[()]}: not a scenario: the file must be a section of keys like 'name: ...'"
+        )
+    for override in overrides:
+        _apply(source, override)
+    try:
+        return Scenario.model_validate(source.data, context={BASE_DIR: file.resolve().parent})
+    except ValidationError as error:
+        places = [(_place(problem, source, str(path)), problem.text) for problem in explain(error, Scenario)]
+        places.sort(key=lambda item: _order(item[0]))
+        raise ScenarioError(*(f"{place}: {text}" for place, text in places)) from None
+
+
+def _text_of(file: FilePath) -> str:
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ScenarioError(f"{file}: no such file") from None
+    except IsADirectoryError:
+        raise ScenarioError(f"{file}: is a folder, not a scenario file") from None
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{file}: not a text file (byte {error.start} is not UTF-8)") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ScenarioError(f"{file}: cannot be read: {reason}") from None
+
+
+def _apply(source: Source, override: str) -> None:
+    """Change the data of `source`; what comes from the override has it as its place."""
+    key, equals, text = override.partition("=")
+    place = f"--set {override}"
+    if not equals:
+        raise ScenarioError(f"{place}: must be KEY=VALUE, like fleet.workers=8")
+    try:
+        path = dotted_keys.parse(key)
+        value = read_yaml(text, place).data
+        if path[-1] in PATH_KEYS and isinstance(value, str):
+            value = str(FilePath.cwd() / FilePath(value).expanduser())
+        dotted_keys.put(source.data, path, value)
+    except ScenarioError as error:
+        problems = (text if text.startswith(place) else f"{place}: {text}" for text in error.problems)
+        raise ScenarioError(*problems) from None
+    for depth in range(1, len(path) + 1):
+        source.keys.setdefault(path[:depth], place)
+        source.values.setdefault(path[:depth], place)
+    for known in (source.keys, source.values):
+        for old in [old for old in known if old[: len(path)] == path]:
+            known[old] = place
+
+
+def _place(problem: Problem, source: Source, name: str) -> str:
+    """Where the problem was written: the key or value itself, or the nearest section around it."""
+    path: Path = problem.path
+    places = source.keys if problem.about_key else source.values
+    while path:
+        if path in places:
+            return places[path]
+        path, places = path[:-1], source.keys
+    return f"{name}:1:1"
+
+
+def _order(place: str) -> tuple[bool, int, int]:
+    """Problems of the file by line and column, then those of overrides."""
+    numbers = re.search(r":(\d+):(\d+)$", place)
+    if place.startswith("--set ") or numbers is None:
+        return True, 0, 0
+    return False, int(numbers[1]), int(numbers[2])

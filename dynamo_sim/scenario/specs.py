@@ -1,0 +1,207 @@
+"""The scenario: what a person writes to describe one run. It builds nothing and knows no clock."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
+
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario import dotted_keys
+from dynamo_sim.scenario.base import Count, NonNegative, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.checks import conflicts
+from dynamo_sim.scenario.engine_args import EngineArgs
+from dynamo_sim.scenario.explain import explain
+from dynamo_sim.scenario.files import BASE_DIR
+from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
+
+
+class Fleet(Spec):
+    """The workers a run starts with."""
+
+    workers: PositiveCount = 1
+    """Workers at time 0, all ready."""
+
+    engine: EngineArgs = EngineArgs()
+    """What each of them is."""
+
+
+class RoundRobinRouting(Spec):
+    """Each request goes to the next worker in turn."""
+
+    mode: Literal["round_robin"]
+    """How workers are chosen."""
+
+
+class KvRouting(Spec):
+    """Each request goes where its prefix is cached and the load is low."""
+
+    mode: Literal["kv_router"]
+    """How workers are chosen."""
+
+
+Routing = Annotated[RoundRobinRouting | KvRouting, Field(discriminator="mode")]
+"""Add a way of routing by adding its model here."""
+
+
+class ScalingStep(Spec):
+    """One look at the fleet, at a time of its own."""
+
+    at_ms: NonNegative
+    """When, in virtual time."""
+
+    workers: Count | None = None
+    """Workers wanted from then on, starting ones included; null = look, and change nothing."""
+
+
+class Limits(Spec):
+    """What bounds a run."""
+
+    max_sim_time_ms: NonNegative | None = None
+    """Virtual time at which the run stops; only for traces, and not with scaling. null = run to the end."""
+
+    concurrency: PositiveCount | None = None
+    """Closed loop with that many requests, or conversations, at once; null = open loop."""
+
+    max_stretch_passes: PositiveCount = 1_000_000
+    """Most passes computed in one step; 1 computes each on its own. Changes the speed, never an answer."""
+
+
+class Sla(Spec):
+    """Latency bounds a request must keep to count as good; null = no bound."""
+
+    ttft_ms: NonNegative | None = None
+    """Time to first token."""
+
+    itl_ms: NonNegative | None = None
+    """Mean time between tokens."""
+
+    e2e_ms: NonNegative | None = None
+    """Time from arrival to last token."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is any bound, so that goodput is reported."""
+        return not (self.ttft_ms is None and self.itl_ms is None and self.e2e_ms is None)
+
+
+class Report(Spec):
+    """What is recorded and written."""
+
+    passes: bool = True
+    """Record every forward pass."""
+
+    requests_format: Literal["parquet", "csv"] = "parquet"
+    """File format of the rows of requests and passes."""
+
+    plots: bool = True
+    """Draw the pictures."""
+
+
+class Scenario(Spec):
+    """One run, completely described."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$", max_length=100)]
+    """Name of the run and of the folder of its results."""
+
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    """Seed of all random choices."""
+
+    workload: Workload
+    """Which requests arrive, and when."""
+
+    fleet: Fleet = Fleet()
+    """The workers."""
+
+    routing: Routing = RoundRobinRouting(mode="round_robin")
+    """How requests find a worker."""
+
+    scaling: tuple[ScalingStep, ...] = Field(default=(), strict=False)
+    """A script of fleet sizes over time, in any order."""
+
+    limits: Limits = Limits()
+    """What bounds the run."""
+
+    sla: Sla = Sla()
+    """Latency bounds of good requests."""
+
+    report: Report = Report()
+    """What is recorded and written."""
+
+    _base_dir: FilePath | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Scenario:
+        found = conflicts(self)
+        if found:
+            raise Problems(found)
+        self._base_dir = (info.context or {}).get(BASE_DIR)
+        return self
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], base_dir: FilePath | None = None) -> Scenario:
+        """Build a scenario from plain data, as a YAML file would hold it.
+
+        Relative paths in it start from `base_dir`; without one they stay as they are.
+
+        Raises:
+            ScenarioError: the data are wrong; one line for each problem.
+        """
+        try:
+            return cls.model_validate(data, context={BASE_DIR: base_dir})
+        except ValidationError as error:
+            raise ScenarioError(*(problem.text for problem in explain(error, cls))) from None
+
+    def with_(self, **changes: Any) -> Scenario:
+        """A changed copy, checked anew; this scenario stays as it is.
+
+        Keys are dotted paths, list positions are numbers:
+        ``scenario.with_(**{"fleet.workers": 8, "scaling.0.workers": 12})``. What was derived from defaults
+        (the block size of another engine, say) is derived again.
+
+        Raises:
+            ScenarioError: a key does not exist, or the changed scenario is wrong.
+        """
+        data = self.given()
+        for key, value in changes.items():
+            new = value.given() if isinstance(value, Spec) else copy.deepcopy(value)
+            dotted_keys.put(data, dotted_keys.parse(key), new)
+        return type(self).from_dict(data, self._base_dir)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scenario with everything filled in, as plain data that JSON and YAML can hold.
+
+        Tuples are lists, infinite speed-ups the text "inf". `Scenario.from_dict` reads it back.
+        """
+        plain: dict[str, Any] = _plain(self.model_dump())
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    return value
+
+
+__all__ = [
+    "Fleet",
+    "KvRouting",
+    "Limits",
+    "Report",
+    "RoundRobinRouting",
+    "Routing",
+    "ScalingStep",
+    "Scenario",
+    "Sla",
+    "SyntheticWorkload",
+    "TraceWorkload",
+    "Workload",
+]

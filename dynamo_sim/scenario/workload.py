@@ -1,0 +1,148 @@
+"""The `workload` section: which requests arrive, and when (spec 08)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+
+from dynamo_sim.scenario.base import Count, Fraction, NonNegative, Path, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.files import existing_path
+
+DEFAULT_TRACE_BLOCK_TOKENS = 512
+
+Speedup = Annotated[float, Field(gt=0)]
+FORMAT_ALIASES = {"mooncake_delta": "mooncake-delta", "agentic-mooncake": "agentic_mooncake"}
+
+TraceFormat = Annotated[
+    Literal["mooncake", "mooncake-delta", "agentic_mooncake", "applied_compute_agentic", "dynamo"],
+    BeforeValidator(lambda name: FORMAT_ALIASES.get(name, name) if isinstance(name, str) else name),
+]
+
+
+def _checked_paths(value: Any, info: ValidationInfo) -> Any:
+    """One path, or a tuple of them."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return existing_path(value, info.context)
+    if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
+        return tuple(existing_path(item, info.context) for item in value)
+    raise ValueError("must be a path, or a list of paths")
+
+
+class SyntheticWorkload(Spec):
+    """Requests of one length at constant intervals (spec 08, 10)."""
+
+    kind: Literal["synthetic"]
+    """Kind of workload."""
+
+    input_tokens: PositiveCount
+    """Prompt length of every request."""
+
+    output_tokens: PositiveCount
+    """Output length of every request."""
+
+    request_count: PositiveCount
+    """Number of requests; with several turns the number of conversations."""
+
+    arrival_interval_ms: NonNegative = 1.0
+    """Time from one arrival to the next; 0 = all at once. Not used in a closed loop."""
+
+    turns_per_session: PositiveCount = 1
+    """Turns of each conversation."""
+
+    shared_prefix_ratio: Fraction = 0.0
+    """Share of every prompt that is the same in all requests; needs num_prefix_groups >= 1."""
+
+    num_prefix_groups: Count = 0
+    """Switches shared prefixes on; all values from 1 mean the same."""
+
+    inter_turn_delay_ms: NonNegative = 0.0
+    """Pause between the end of a turn and the arrival of the next."""
+
+    arrival_speedup_ratio: Speedup = 1.0
+    """Divides arrival times and pauses; not used in a closed loop."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all requests are single and unlike each other."""
+        return (
+            self.turns_per_session == 1
+            and self.shared_prefix_ratio == 0
+            and self.num_prefix_groups == 0
+            and self.inter_turn_delay_ms == 0
+        )
+
+
+class TraceWorkload(Spec):
+    """Requests of a recorded trace (spec 08, 3 to 8)."""
+
+    kind: Literal["trace"]
+    """Kind of workload."""
+
+    path: Annotated[
+        Any,
+        BeforeValidator(_checked_paths),
+        Field(json_schema_extra={"type": ["string", "array", "null"], "items": {"type": "string"}}),
+    ] = None
+    """Trace file, plain, .gz or .zst, relative to the scenario's folder; several only for dynamo."""
+
+    records: tuple[dict[str, Any], ...] | None = Field(default=None, strict=False, min_length=1)
+    """The lines of the trace themselves, instead of a file."""
+
+    format: TraceFormat = "mooncake"
+    """Format of the trace."""
+
+    trace_block_size: PositiveCount | None = DEFAULT_TRACE_BLOCK_TOKENS
+    """Prompt tokens per hash id; for dynamo null, or what the trace says."""
+
+    shared_prefix_ratio: Fraction = 0.0
+    """Share of every first prompt that is the same in all sessions; only for applied_compute_agentic."""
+
+    num_prefix_groups: Count = 0
+    """Switches shared prefixes on; only for applied_compute_agentic."""
+
+    arrival_speedup_ratio: Speedup = 1.0
+    """Divides arrival times and pauses; not used in a closed loop."""
+
+    skip_bad_lines: bool = False
+    """Leave out lines that cannot be read, instead of refusing the trace."""
+
+    @model_validator(mode="after")
+    def _check_and_resolve(self) -> TraceWorkload:
+        found = list(self._conflicts())
+        if found:
+            raise Problems(found)
+        if self.format == "dynamo" and "trace_block_size" not in self.model_fields_set:
+            self.__dict__["trace_block_size"] = None  # past the freeze: the trace says it
+        return self
+
+    def _conflicts(self) -> Iterator[tuple[Path, str]]:
+        if self.path is None and self.records is None:
+            yield ("path",), "missing; a trace needs a path, or its records"
+        if self.path is not None and self.records is not None:
+            yield ("records",), "cannot be given together with path"
+        if isinstance(self.path, tuple) and self.format != "dynamo":
+            yield ("path",), f"several files are possible only for format dynamo, not for {self.format}"
+        if self.trace_block_size is None and self.format != "dynamo":
+            yield ("trace_block_size",), f"found null; must be a number of tokens for format {self.format}"
+
+    @property
+    def paths(self) -> tuple[FilePath, ...]:
+        """The trace files in reading order; empty for a workload given by its records."""
+        if self.path is None:
+            return ()
+        names = (self.path,) if isinstance(self.path, str) else self.path
+        return tuple(FilePath(name) for name in names)
+
+    @property
+    def is_workflow(self) -> bool:
+        """Whether the format says that requests wait for each other (dynamo traces say it themselves)."""
+        return self.format == "agentic_mooncake"
+
+
+Workload = Annotated[SyntheticWorkload | TraceWorkload, Field(discriminator="kind")]
+"""Add a kind of workload by adding its model here."""
