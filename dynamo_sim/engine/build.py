@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.scheduler import Scheduler
-from dynamo_sim.engine.sglang import SglangScheduler
 from dynamo_sim.engine.trtllm import TrtllmScheduler
 from dynamo_sim.engine.vllm import VllmScheduler
 from dynamo_sim.kv.prefix import PrefixInterner
@@ -17,8 +16,6 @@ from dynamo_sim.timing.speculative import BurstSampler
 if TYPE_CHECKING:
     from dynamo_sim.scenario.engine_args import EngineArgs
 
-ENGINES = {"vllm": VllmScheduler, "trtllm": TrtllmScheduler, "sglang": SglangScheduler}
-
 
 def scheduler_factory(args: EngineArgs, timing: PassTiming | None = None) -> Callable[[int], Scheduler]:
     """A function that makes the core of the worker with a given id.
@@ -28,7 +25,10 @@ def scheduler_factory(args: EngineArgs, timing: PassTiming | None = None) -> Cal
     """
     shared_timing = timing if timing is not None else build_timing(args)
     interner = PrefixInterner(args.block_size)
-    engine = ENGINES[args.engine_type]
+    if args.engine_type == "sglang":
+        from dynamo_sim.engine.sglang import SglangScheduler as engine
+    else:
+        engine = TrtllmScheduler if args.engine_type == "trtllm" else VllmScheduler
 
     def make(worker_id: int) -> Scheduler:
         rates = args.speculative_rates

@@ -52,6 +52,8 @@ class VllmScheduler:
         self.max_sequences = args.max_num_seqs or UNLIMITED
         self.budget_tokens = args.max_num_batched_tokens or UNLIMITED
         self.chunked = args.enable_chunked_prefill
+        self.pays_prefill = args.worker_type != "decode"  # spec 04, 7
+        self.pays_decode = args.worker_type != "prefill"
         self.oldest_first = args.preemption_mode == "fifo"
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
@@ -292,7 +294,7 @@ class VllmScheduler:
 
     def _single_pass(self, plan: PassPlan) -> Step:
         prefill_ms = 0.0
-        if plan.prefill_count:
+        if plan.prefill_count and self.pays_prefill:
             count = plan.prefill_count
             new = max(0, plan.prefill_ends // count - plan.prefill_starts // count)
             prefill_ms = self.timing.prefill_ms(count, new)
@@ -358,6 +360,8 @@ class VllmScheduler:
 
     def decode_ms(self, active: int, batch: int, context: int) -> float:
         """Duration of a decode step with ``active`` blocks held."""
+        if not self.pays_decode:
+            return 0.0
         if self._decode_table is None:
             return self.timing.decode_ms(active * self.block_size, batch, context)
         duration = self._decode_table[active]

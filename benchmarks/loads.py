@@ -1,0 +1,83 @@
+"""The loads of the side-by-side benchmark, as cases in the shared format."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+Case = dict[str, Any]
+
+
+def synthetic(requests: int, input_tokens: int, output_tokens: int, workers: int, interval_ms: float, **engine: Any) -> Case:
+    """Requests of one length at one interval, all different, round robin."""
+    return {
+        "workload": {
+            "kind": "synthetic",
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "request_count": requests,
+            "arrival_interval_ms": interval_ms,
+        },
+        "engine": {"block_size": 64, "num_gpu_blocks": 16384, **engine},
+        "workers": workers,
+    }
+
+
+def pressure(requests: int = 4000) -> Case:
+    """Prompts and answers of mixed length in pools that hold about forty of them: preemptions all the time."""
+    draw = random.Random("pressure")
+    records = [
+        {
+            "timestamp": index * 30.0,
+            "input_length": draw.randint(200, 1500),
+            "output_length": draw.randint(50, 800),
+            "hash_ids": [index * 3 + part for part in range(3)],
+        }
+        for index in range(requests)
+    ]
+    return {
+        "workload": {"kind": "trace", "format": "mooncake", "block_size": 512, "records": records},
+        "engine": {"block_size": 64, "num_gpu_blocks": 640},
+        "workers": 4,
+    }
+
+
+def conversation(path: Path) -> Case:
+    """A Mooncake trace on eight workers."""
+    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
+    with opened as lines:
+        records = [json.loads(line) for line in lines if line.strip()]
+    return {
+        "workload": {"kind": "trace", "format": "mooncake", "block_size": 512, "records": records},
+        "engine": {"block_size": 64, "num_gpu_blocks": 16384},
+        "workers": 8,
+    }
+
+
+LOADS = {
+    "decode-1024-128": lambda: synthetic(10_000, 1024, 128, 8, 5.0),
+    "decode-512-512": lambda: synthetic(10_000, 512, 512, 16, 5.0),
+    "decode-4096-256": lambda: synthetic(20_000, 4096, 256, 16, 10.0),
+    "fleet-of-100": lambda: synthetic(100_000, 256, 64, 100, 1.0),
+    "pressure": pressure,
+    "requests-10k": lambda: synthetic(10_000, 256, 64, 8, 12.0),
+    "requests-100k": lambda: synthetic(100_000, 256, 64, 8, 12.0),
+    "requests-300k": lambda: synthetic(300_000, 256, 64, 8, 12.0),
+    "sglang-1024-128": lambda: synthetic(10_000, 1024, 128, 8, 5.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536),
+    "sglang-512-512": lambda: synthetic(10_000, 512, 512, 16, 5.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536),
+    "sglang-4096-256": lambda: synthetic(20_000, 4096, 256, 16, 10.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536),
+    "sglang-page1": lambda: synthetic(1_000, 1024, 128, 8, 5.0, engine_type="sglang", block_size=1, num_gpu_blocks=1048576),
+}
+"""Loads by name; ``conversation`` needs a trace file."""
+
+
+def load(name: str, trace: str | None = None) -> Case:
+    """The case of that name."""
+    if name == "conversation":
+        if trace is None:
+            raise SystemExit("the load 'conversation' needs --trace FILE (a Mooncake trace, plain or .gz)")
+        return conversation(Path(trace))
+    return LOADS[name]()

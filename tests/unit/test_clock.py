@@ -1,0 +1,53 @@
+"""Virtual time: absolute deadlines, moved timers, and what is last in an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from simpy.events import Event
+
+from dynamo_sim.clock import LAST, Clock
+
+
+def test_deadlines_are_kept_to_the_bit() -> None:
+    clock = Clock()
+    at_ms = 0.1 + 0.2
+    seen = []
+
+    def process() -> Generator[Event, None, None]:
+        yield clock.until(0.1)
+        yield clock.until(at_ms)
+        seen.append(clock.now)
+
+    clock.process(process())
+    clock.run_dry()
+    assert seen == [at_ms]
+
+
+def test_a_moved_timer_wakes_its_process_once_at_the_new_time() -> None:
+    clock = Clock()
+    timer = clock.timer()
+    seen = []
+
+    def process() -> Generator[Event, None, None]:
+        yield timer
+        seen.append(clock.now)
+
+    clock.process(process())
+    timer.arm(10.0)
+    clock.run(until=2.0)
+    timer.moved_to(5.0)
+    clock.run_dry()
+    assert seen == [5.0]
+    assert clock.now == 10.0
+
+
+def test_the_last_of_an_instant_comes_after_everything_else() -> None:
+    clock = Clock()
+    seen = []
+    for name, priority in (("settle", LAST), ("pass", 1), ("arrival", 1)):
+        event = clock.until(3.0, priority)
+        assert event.callbacks is not None
+        event.callbacks.append(lambda _, name=name: seen.append((name, clock.instant_is_complete)))
+    clock.run_dry()
+    assert seen == [("pass", False), ("arrival", False), ("settle", True)]
