@@ -1,0 +1,49 @@
+"""Random cases, answered here and by the compiled reference.
+
+Needs the ``parity`` extra, or an interpreter that has it in ``DYNAMO_SIM_REFERENCE_PYTHON``. ``DYNAMO_SIM_PARITY_CASES`` says how
+many cases (default 200), ``DYNAMO_SIM_PARITY_SEED`` which ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.parity.answer import answer
+from tests.parity.compare import differences
+from tests.parity.random_cases import build
+from tests.parity.reference import Reference, interpreter
+
+COUNT = int(os.environ.get("DYNAMO_SIM_PARITY_CASES", "200"))
+SEED = int(os.environ.get("DYNAMO_SIM_PARITY_SEED", "1"))
+
+
+@pytest.fixture(scope="module")
+def reference() -> Iterator[Reference]:
+    python = interpreter()
+    if python is None:
+        pytest.skip("the reference is not installed (pip install '.[parity]')")
+    running = Reference(python)
+    yield running
+    running.close()
+
+
+@pytest.mark.live
+def test_random_cases_get_the_reference_s_answers(reference: Reference) -> None:
+    differing = []
+    tally: Counter[str] = Counter()
+    for index in range(COUNT):
+        case = build(SEED, index)
+        actual = answer(case)
+        expected = reference.answer(case)
+        if expected is None:  # it panicked or hung: here that must be an error, or a run without its trap
+            tally["no answer"] += 1
+        elif found := differences(expected, actual):
+            differing.append(f"{case['name']}: {found[0]} ({len(found)} differences)")
+        else:
+            tally["error" if "error" in expected else "equal"] += 1
+    assert not differing, "\n".join(differing)
+    assert tally["equal"] >= COUNT * 0.8, tally
