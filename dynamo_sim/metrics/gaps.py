@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 class GapLog:
     """Inter-token gaps of one worker (`spec 09, 10`).
 
-    All requests that got a token in the same two consecutive passes have the same gap to the bit, so a pass adds one
-    value, however many requests run, and a stretch is kept as the list of its pass ends.
+    All requests that got a token in the same two consecutive passes have the same gap to the bit, so a pass
+    adds one value, however many requests run, and a stretch is kept as the list of its pass ends.
     """
 
     __slots__ = ("_counts", "_ends_ms", "_gaps_ms", "_stretches")
@@ -40,24 +40,25 @@ class GapLog:
         first[np.cumsum(shape[:, 0] + 1) - shape[:, 0] - 1] = True
         within = np.diff(ends)[~first[1:]] if len(ends) else ends
         gaps = np.concatenate([np.asarray(self._gaps_ms, dtype=np.float64), within])
-        counts = np.concatenate([np.asarray(self._counts, dtype=np.int64), np.repeat(shape[:, 1], shape[:, 0])])
+        multiples = np.repeat(shape[:, 1], shape[:, 0])
+        counts = np.concatenate([np.asarray(self._counts, dtype=np.int64), multiples])
         return np.maximum(gaps, 0.0), counts
 
 
 def merged_gaps(logs: list[GapLog]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """All gaps of several workers: distinct values ascending, and how often each occurred.
 
-    The result does not depend on how the gaps were grouped when they were noted, so what is computed from it is
-    the same to the bit with and without stretches.
+    The result does not depend on how the gaps were grouped when they were noted, so what is computed from it
+    is the same to the bit with and without stretches.
     """
-    if not logs:
-        return np.empty(0), np.empty(0, dtype=np.int64)
     pairs = [log.arrays() for log in logs]
-    gaps = np.concatenate([gap for gap, _ in pairs])
-    counts = np.concatenate([count for _, count in pairs])
+    gaps = np.concatenate([np.empty(0), *(gap for gap, _ in pairs)])
+    counts = np.concatenate([np.empty(0, dtype=np.int64), *(count for _, count in pairs)])
+    if not len(gaps):
+        return gaps, counts
     order = np.argsort(gaps)  # equal gaps are added up, so their order is free and the fastest sort will do
     gaps, counts = gaps[order], counts[order]
-    starts = np.flatnonzero(np.concatenate([[True], gaps[1:] != gaps[:-1]])) if len(gaps) else np.empty(0, np.int64)
-    totals = np.add.reduceat(counts, starts) if len(gaps) else counts
+    starts = np.flatnonzero(np.concatenate([[True], gaps[1:] != gaps[:-1]]))
+    totals = np.add.reduceat(counts, starts)
     keep = totals > 0
     return gaps[starts][keep], totals[keep]

@@ -1,0 +1,107 @@
+"""One web page about a run, for people: everything it needs is in the file."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from dynamo_sim.report.plots.style import duration_text
+from dynamo_sim.report.saving import meta, scenario_yaml
+from dynamo_sim.report.summary import Summary
+from dynamo_sim.report.table import COLUMNS, footer_lines, table_rows
+
+if TYPE_CHECKING:
+    from dynamo_sim.report.result import RunResult
+
+CAPTIONS = {
+    "latency": "How latencies are distributed",
+    "ttft_over_time": "How long the first token takes, by arrival",
+    "timeline": "What the fleet went through",
+    "gantt": "What each worker did",
+}
+
+STYLE = """
+:root { color-scheme: light; }
+body { font: 15px/1.5 sans-serif; color: #222; max-width: 1040px; margin: 2rem auto; padding: 0 1em; }
+h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
+.facts { color: #555; margin-top: .2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92em; }
+th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+th { border-bottom: 2px solid #888; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
+img { max-width: 100%; height: auto; } pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; }
+@media print { details { display: none; } img { break-inside: avoid; } }
+"""
+
+
+def summary_table(summary: Summary) -> str:
+    """The table of the report as HTML, without a page around it."""
+    head = "".join(f"<th>{name}</th>" for name in ("Metric", *COLUMNS))
+    body = "\n".join(
+        "<tr>" + "".join(f"<td>{'' if cell == 'N/A' else escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in table_rows(summary)
+    )
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def page(result: RunResult) -> str:
+    """The whole page: facts, table, pictures and the scenario."""
+    about, summary = meta(result), result.summary
+    name = escape(str(about["name"] or "Simulated run"))
+    parts = [
+        f"<h1>{name}</h1>",
+        f'<p class="facts">{escape(" · ".join(_facts(result)))}</p>',
+        f'<h2>Numbers</h2>\n<div class="wide">{summary_table(summary)}</div>',
+        f'<p class="facts">{escape(" · ".join(footer_lines(summary)))}</p>',
+    ]
+    for picture in result.plot.names:
+        data = b64encode(result.plot.png(picture, dpi=110)).decode("ascii")
+        caption = CAPTIONS[picture]
+        parts.append(f'<h2>{caption}</h2>\n<img alt="{caption}" src="data:image/png;base64,{data}">')
+    if result.scenario is not None:
+        text = escape(scenario_yaml(result))
+        parts.append(
+            f"<h2>Scenario</h2>\n<details><summary>as resolved</summary>\n<pre>{text}</pre></details>"
+        )
+    seed = "" if about["seed"] is None else f", seed {about['seed']}"
+    parts.append(f'<p class="facts">{about["package"]} {escape(about["version"])}{seed}</p>')
+    body = "\n".join(parts)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def save_page(result: RunResult, path: str | os.PathLike[str]) -> Path:
+    """Write `page`; a file that is there is replaced only once the new one is whole.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.parent / f".{target.name}.{uuid4().hex}.tmp"
+    try:
+        draft.write_text(page(result), encoding="utf-8")
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return target
+
+
+def _facts(result: RunResult) -> list[str]:
+    summary = result.summary
+    facts = [
+        f"{summary['completed_requests']:,} of {summary['num_requests']:,} requests served",
+        f"{duration_text(result.end_ms)} simulated",
+        f"{summary['total_input_tokens']:,} tokens in, {summary['total_output_tokens']:,} out",
+        f"{summary['gpu_hours']:,.3f} GPU hours",
+    ]
+    if "goodput_completed_requests" in summary:
+        facts.insert(1, f"{summary['goodput_completed_requests']:,} within the SLA")
+    return facts

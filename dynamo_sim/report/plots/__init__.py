@@ -1,0 +1,125 @@
+"""Pictures of a run, on the caller's axes or on new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from dynamo_sim.report.plots.gantt import draw_gantt
+from dynamo_sim.report.plots.latency import draw_distributions, draw_over_time
+from dynamo_sim.report.plots.timeline import draw_timeline
+
+if TYPE_CHECKING:
+    from dynamo_sim.report.result import RunResult
+
+LATENCY_SIZE = (8.0, 4.8)
+TIMELINE_SIZE = (10.0, 9.5)
+TIMELINE_PANELS = 4
+
+
+class Plots:
+    """The pictures of one run: ``result.plot``.
+
+    Each method draws on the axes it is given and returns them. Without axes it opens a figure of pyplot,
+    which a notebook shows; `figure` and `png` draw the same without pyplot.
+    """
+
+    def __init__(self, result: RunResult) -> None:
+        self._result = result
+
+    def latency(self, ax: Axes | None = None) -> Axes:
+        """Cumulative distributions of TTFT, TPOT (mean gap between tokens) and E2E latency, with bounds."""
+        ax = _pyplot_axes(LATENCY_SIZE)[0] if ax is None else ax
+        return draw_distributions(ax, self._result.columns, self._result.sla)
+
+    def latency_over_time(self, ax: Axes | None = None, metric: str = "ttft") -> Axes:
+        """A latency by time of arrival: p50, p90 and p99 of time bins.
+
+        Args:
+            ax: where to draw.
+            metric: ``queue``, ``ttft``, ``ttst``, ``tpot`` or ``e2e``.
+
+        Raises:
+            ValueError: there is no such metric.
+        """
+        ax = _pyplot_axes(LATENCY_SIZE)[0] if ax is None else ax
+        return draw_over_time(ax, self._result.columns, metric, self._result.sla)
+
+    def timeline(self, axes: Sequence[Axes] | np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """Request rate, workers by state, queue length and KV cache in use, over time.
+
+        Args:
+            axes: four axes, top to bottom.
+
+        Returns:
+            The four axes, as an array.
+
+        Raises:
+            ValueError: there are not four axes.
+        """
+        panels = _pyplot_axes(TIMELINE_SIZE, TIMELINE_PANELS) if axes is None else np.ravel(np.asarray(axes))
+        if len(panels) != TIMELINE_PANELS:
+            raise ValueError(f"the timeline needs {TIMELINE_PANELS} axes, got {len(panels)}")
+        draw_timeline(list(panels), self._result)
+        return panels
+
+    def gantt(self, ax: Axes | None = None, window_ms: tuple[float, float] | None = None) -> Axes:
+        """The passes of each worker, coloured by what they do.
+
+        Args:
+            ax: where to draw.
+            window_ms: from when to when, in ms; the whole run without it. Many passes are shown as shares of
+                time, few as single bars: a narrow window shows every pass.
+
+        Raises:
+            ValueError: the window is empty.
+        """
+        ax = _pyplot_axes(self._gantt_size())[0] if ax is None else ax
+        return draw_gantt(ax, self._result, window_ms)
+
+    def figure(self, name: str) -> Figure:
+        """A picture as a figure of its own, unknown to pyplot.
+
+        Args:
+            name: one of `names`.
+        """
+        pictures: dict[str, tuple[tuple[float, float], int, Callable[[list[Axes]], object]]] = {
+            "latency": (LATENCY_SIZE, 1, lambda axes: self.latency(axes[0])),
+            "ttft_over_time": (LATENCY_SIZE, 1, lambda axes: self.latency_over_time(axes[0])),
+            "timeline": (TIMELINE_SIZE, TIMELINE_PANELS, self.timeline),
+            "gantt": (self._gantt_size(), 1, lambda axes: self.gantt(axes[0])),
+        }
+        size, rows, draw = pictures[name]
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(list(figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]))
+        return figure
+
+    def png(self, name: str, dpi: int = 150) -> bytes:
+        """A picture as a PNG file; the same bytes every time."""
+        buffer = BytesIO()
+        self.figure(name).savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+        return buffer.getvalue()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The pictures that `figure` can draw of this run; no Gantt chart where passes were not recorded."""
+        return ("latency", "ttft_over_time", "timeline", *(("gantt",) if self._result.has_passes else ()))
+
+    def _gantt_size(self) -> tuple[float, float]:
+        workers = len({worker_id for change in self._result.records.fleet for worker_id in change.worker_ids})
+        return 10.0, min(max(1.8 + 0.3 * workers, 3.0), 12.0)
+
+
+def _pyplot_axes(size: tuple[float, float], rows: int = 1) -> np.ndarray[Any, Any]:
+    """Axes one above the other in a figure that pyplot manages."""
+    from matplotlib import pyplot
+
+    _, axes = pyplot.subplots(rows, 1, figsize=size, layout="constrained", squeeze=False, sharex=True)
+    return axes[:, 0]

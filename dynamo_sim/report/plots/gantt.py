@@ -1,0 +1,169 @@
+"""What each worker did when: its passes as bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from dynamo_sim.metrics.levels import Level
+from dynamo_sim.metrics.lifespans import Lifespan, lifespans
+from dynamo_sim.report.plots.style import (
+    GREY,
+    LIGHT_GREY,
+    SKY,
+    VERMILION,
+    say,
+    tidy,
+    time_unit,
+    title_and_legend,
+)
+
+if TYPE_CHECKING:
+    from dynamo_sim.report.result import RunResult
+
+Floats = NDArray[np.float64]
+
+KINDS = (("prefill", VERMILION), ("decode", SKY), ("prefill and decode", "#0B2E4F"), ("neither", GREY))
+"""What a pass does, by number, and its colour: medium, light and dark, to be told apart in grey too."""
+
+ROW_HEIGHT = 0.8
+MOST_BARS = 4_000
+MOST_OUTLINED_BARS = 400
+SAMPLES = 500
+
+
+def draw_gantt(ax: Axes, result: RunResult, window_ms: tuple[float, float] | None) -> Axes:
+    """One row a worker. Few passes are single bars; of many, their share of short times is shown."""
+    start_ms, end_ms = (0.0, max(result.end_ms, 1e-3)) if window_ms is None else window_ms
+    if not start_ms < end_ms:
+        raise ValueError(f"the window must end after it starts, got {start_ms} to {end_ms} ms")
+    title = "Passes by worker"
+    if not result.has_passes:
+        say(ax, title, "not known: forward passes were not recorded")
+        return ax
+    columns = result.pass_columns
+    inside = (columns["end_ms"] > start_ms) & (columns["start_ms"] < end_ms)
+    kinds = np.select(
+        [
+            (columns["prefill_requests"] > 0) & (columns["decode_requests"] > 0),
+            columns["prefill_requests"] > 0,
+            columns["decode_requests"] > 0,
+        ],
+        [2, 0, 1],
+        default=3,
+    )[inside]
+    starts = np.maximum(columns["start_ms"][inside], start_ms)
+    ends = np.minimum(columns["end_ms"][inside], end_ms)
+    workers = columns["worker_id"][inside]
+    lives = [
+        life
+        for life in lifespans(result.records.fleet, result.end_ms)
+        if life.until_ms >= start_ms and life.since_ms <= end_ms
+    ]
+    names = np.array(sorted({life.worker_id for life in lives} | set(workers.tolist())), dtype=np.int64)
+    unit_ms, unit = time_unit(end_ms)
+    handles = _lives(ax, lives, names, (start_ms, end_ms), unit_ms)
+    rows = np.searchsorted(names, workers)
+    if len(starts) <= MOST_BARS:
+        _bars(ax, starts / unit_ms, ends / unit_ms, rows, kinds)
+    else:
+        _shares(ax, starts, ends, rows, kinds, np.linspace(start_ms, end_ms, SAMPLES + 1), unit_ms)
+        title += f" (height: share of {(end_ms - start_ms) / SAMPLES / unit_ms:.3g} {unit})"
+    shown = [
+        Patch(color=colour, label=name) for kind, (name, colour) in enumerate(KINDS) if (kinds == kind).any()
+    ]
+    ax.set_xlim(start_ms / unit_ms, end_ms / unit_ms)
+    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=20, integer=True))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda row, _: _name(names, row)))
+    ax.set_xlabel(f"time ({unit})")
+    ax.set_ylabel("worker")
+    tidy(ax)
+    ax.grid(False, axis="y")
+    title_and_legend(ax, title, shown + handles)
+    return ax
+
+
+def _name(names: NDArray[np.int64], row: float) -> str:
+    place = round(row)
+    return str(names[place]) if abs(row - place) < 1e-6 and 0 <= place < len(names) else ""
+
+
+def _boxes(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Floats:
+    """Corners of rectangles, one a row of the result."""
+    x = np.stack([left, right, right, left], axis=-1)
+    y = np.stack([bottom, bottom, top, top], axis=-1)
+    return np.stack([x, y], axis=-1)
+
+
+def _bars(ax: Axes, left: Floats, right: Floats, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
+    outline = 0.4 if len(left) <= MOST_OUTLINED_BARS else 0.0
+    for kind, (_, colour) in enumerate(KINDS):
+        mine = kinds == kind
+        if mine.any():
+            half = ROW_HEIGHT / 2
+            boxes = _boxes(left[mine], right[mine], rows[mine] - half, rows[mine] + half)
+            edge = "white" if outline else colour
+            bars = PolyCollection(
+                list(boxes), facecolor=colour, edgecolor=edge, linewidth=outline or 0.2, zorder=2
+            )
+            bars.set_rasterized(True)
+            ax.add_collection(bars)
+
+
+def _shares(
+    ax: Axes,
+    starts: Floats,
+    ends: Floats,
+    rows: NDArray[np.int64],
+    kinds: NDArray[np.int64],
+    edges: Floats,
+    unit_ms: float,
+) -> None:
+    for row in np.unique(rows).tolist():
+        base = np.full(len(edges) - 1, row + ROW_HEIGHT / 2)
+        for kind, (_, colour) in enumerate(KINDS):
+            mine = (rows == row) & (kinds == kind)
+            if mine.any():
+                share = Level.of_spans(starts[mine], ends[mine], 1.0).means(edges)
+                top = base - share * ROW_HEIGHT  # rows count downwards
+                ax.stairs(top, edges / unit_ms, baseline=base, fill=True, color=colour, linewidth=0, zorder=2)
+                base = top
+
+
+def _lives(
+    ax: Axes, lives: list[Lifespan], names: NDArray[np.int64], window_ms: tuple[float, float], unit_ms: float
+) -> list[Patch]:
+    """Backgrounds: from when to when each worker existed; returns what to explain in the legend."""
+    looks: dict[str, dict[str, Any]] = {
+        "idle": {"facecolor": LIGHT_GREY, "edgecolor": "none"},
+        "starting": {"facecolor": "white", "edgecolor": GREY, "hatch": "////"},
+        "leaving": {"facecolor": "#D2D2D2", "edgecolor": GREY, "hatch": "...."},
+    }
+    spans: dict[str, list[tuple[int, float, float]]] = {state: [] for state in looks}
+    for life in lives:
+        ready_ms = life.until_ms if life.active_ms is None else life.active_ms
+        left_ms = life.until_ms if life.leaving_ms is None else life.leaving_ms
+        for state, start_ms, end_ms in (
+            ("starting", life.since_ms, ready_ms),
+            ("idle", ready_ms, left_ms),
+            ("leaving", left_ms, life.until_ms),
+        ):
+            start_ms, end_ms = max(start_ms, window_ms[0]), min(end_ms, window_ms[1])
+            if start_ms < end_ms:
+                row = int(np.searchsorted(names, life.worker_id))
+                spans[state].append((row, start_ms / unit_ms, end_ms / unit_ms))
+    handles = []
+    for state, found in spans.items():
+        if found:
+            rows, left, right = np.array(found, dtype=np.float64).T
+            boxes = _boxes(left, right, rows - 0.45, rows + 0.45)
+            ax.add_collection(PolyCollection(list(boxes), linewidth=0.0, zorder=1, **looks[state]))
+            handles.append(Patch(linewidth=0.0, label=state, **looks[state]))
+    return handles

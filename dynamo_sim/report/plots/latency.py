@@ -1,0 +1,176 @@
+"""Latencies of requests: their distribution, and how they change over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from dynamo_sim.metrics.columns import RequestColumns
+from dynamo_sim.metrics.percentiles import percentiles
+from dynamo_sim.report.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    VERMILION,
+    duration_text,
+    plain_log,
+    say,
+    tidy,
+    time_unit,
+    title_and_legend,
+    wants_log,
+)
+from dynamo_sim.report.summary import Sla
+
+Floats = NDArray[np.float64]
+
+CURVES = (
+    ("TTFT", "ttft_ms", "ttft_ms", BLUE, "-"),
+    ("TPOT", "tpot_ms", "itl_ms", VERMILION, "--"),
+    ("E2E", "e2e_ms", "e2e_ms", GREEN, "-."),
+)
+"""Label, column, bound of the SLA, colour and line style of a distribution."""
+
+METRICS = {
+    "queue": ("Time in queue", "queue_ms", None),
+    "ttft": ("Time to first token", "ttft_ms", "ttft_ms"),
+    "ttst": ("Time to second token", "ttst_ms", None),
+    "tpot": ("Time per output token", "tpot_ms", "itl_ms"),
+    "e2e": ("Request latency", "e2e_ms", "e2e_ms"),
+}
+"""Name, title, column and bound of the SLA of what can be drawn over time."""
+
+MOST_DOTS = 3_000
+MOST_BINS = 120
+REQUESTS_A_BIN = 20
+
+
+def draw_distributions(ax: Axes, columns: RequestColumns, sla: Sla | None) -> Axes:
+    """Cumulative distributions of TTFT, TPOT and E2E over the requests the summary counts."""
+    served = columns.where(columns.counting)
+    title = f"Latency of {len(served):,} request" + ("" if len(served) == 1 else "s")
+    if not len(served):
+        say(ax, "Latency", "no request got a token")
+        return ax
+    shown = [getattr(served, column) for _, column, *_ in CURVES]
+    shown = [values[~np.isnan(values)] for values in shown]
+    logarithmic = wants_log(np.concatenate(shown))
+    for values, (label, _, bound_name, colour, style) in zip(shown, CURVES, strict=True):
+        if len(values):
+            _curve(ax, values, label, colour, style, logarithmic)
+        bound = None if sla is None else getattr(sla, bound_name)
+        if bound is not None and (bound > 0 or not logarithmic):
+            name = f"{label} bound {duration_text(bound)}"
+            ax.axvline(bound, color=colour, linestyle=(0, (1, 1.5)), linewidth=1.6, label=name)
+    if logarithmic:
+        ax.set_xscale("log")
+        plain_log(ax.xaxis, *ax.get_xlim())
+    else:
+        ax.set_xlim(left=0.0)
+    ax.set_ylim(0.0, 103.0)
+    ax.set_xlabel("latency (ms" + (", logarithmic)" if logarithmic else ")"))
+    ax.set_ylabel("requests at or below (%)")
+    tidy(ax)
+    title_and_legend(ax, title)
+    return ax
+
+
+def _curve(ax: Axes, values: Floats, label: str, colour: str, style: str, logarithmic: bool) -> None:
+    ordered = np.sort(values)
+    places = _thinned(len(ordered))
+    x, y = ordered[places], (places + 1) * (100.0 / len(ordered))
+    if logarithmic:  # zeros have no place there: the curve starts at the share they make up
+        x, y = x[x > 0], y[x > 0]
+        if not len(x):
+            return
+    p50, p99 = (duration_text(value) for value in percentiles(values, (50, 99)))
+    start = 100.0 * float(np.count_nonzero(values < x[0])) / len(values)
+    ax.plot(
+        np.concatenate([x[:1], x]),
+        np.concatenate([[start], y]),
+        color=colour,
+        linestyle=style,
+        linewidth=1.8,
+        drawstyle="steps-post",
+        marker="o" if len(values) == 1 else None,
+        label=f"{label}: p50 {p50}, p99 {p99}",
+    )
+
+
+def _thinned(count: int) -> NDArray[np.int64]:
+    """Places of sorted values that draw the same curve: all of few, and every one of the tail of many."""
+    if count <= 2_000:
+        return np.arange(count)
+    return np.unique(
+        np.concatenate([np.linspace(0, count - 1, 1_600).astype(np.int64), np.arange(count - 300, count)])
+    )
+
+
+def draw_over_time(ax: Axes, columns: RequestColumns, metric: str, sla: Sla | None) -> Axes:
+    """Percentile bands of a latency by time of arrival; every request as a dot while they are few."""
+    if metric not in METRICS:
+        raise ValueError(f"unknown metric {metric!r}: choose one of {', '.join(METRICS)}")
+    title, column, bound_name = METRICS[metric]
+    values = getattr(columns, column)
+    known = ~np.isnan(values) & columns.counting
+    values, arrival_ms = values[known], columns.arrival_ms[known]
+    if not len(values):
+        say(ax, title, "no request has it")
+        return ax
+    first_ms, last_ms = float(arrival_ms.min()), float(arrival_ms.max())
+    unit_ms, unit = time_unit(last_ms)
+    bins = int(np.clip(len(values) // REQUESTS_A_BIN, 1, MOST_BINS)) if last_ms > first_ms else 1
+    edges = np.linspace(first_ms, max(last_ms, first_ms + 1.0), bins + 1)
+    place = np.clip(np.searchsorted(edges, arrival_ms, "right") - 1, 0, bins - 1)
+    handles = _bands(ax, edges / unit_ms, *_percentiles_by_bin(values, place, bins))
+    if len(values) <= MOST_DOTS:
+        ax.scatter(arrival_ms / unit_ms, values, s=7, color=INK, alpha=0.45, linewidths=0, rasterized=True)
+        handles.append(Line2D([], [], color=INK, marker="o", markersize=3, linestyle="", label="request"))
+    bound = None if sla is None or bound_name is None else getattr(sla, bound_name)
+    if bound is not None:
+        name = f"bound {duration_text(bound)}"
+        handles.append(ax.axhline(bound, color=VERMILION, linewidth=1.4, label=name))
+    if wants_log(values, decades=2.0):
+        ax.set_yscale("log")
+        plain_log(ax.yaxis, *ax.get_ylim())
+    else:
+        ax.set_ylim(bottom=0.0)
+    ax.set_xlabel(f"arrival ({unit})")
+    ax.set_ylabel(f"{title.lower()} (ms)")
+    tidy(ax)
+    title_and_legend(ax, f"{title} by arrival, {bins} time bin{'s' if bins > 1 else ''}", handles)
+    return ax
+
+
+def _bands(ax: Axes, x: Floats, p50: Floats, p90: Floats, p99: Floats) -> list[Any]:
+    """Lines at the percentiles, shades between them; returns what to explain in the legend."""
+    handles: list[Any] = []
+    lines: tuple[tuple[Floats, Any, str, str], ...] = (
+        (p50, "-", "#00344F", "p50"),
+        (p90, "--", BLUE, "p90"),
+        (p99, ":", BLUE, "p99"),
+    )
+    for level, style, colour, name in lines:
+        ax.stairs(level, x, baseline=None, color=colour, linestyle=style, linewidth=1.5, zorder=3)
+        handles.append(Line2D([], [], color=colour, linestyle=style, linewidth=1.5, label=name))
+    for bottom, top, shade, name in ((p50, p90, 0.38, "p50 to p90"), (p90, p99, 0.16, "p90 to p99")):
+        ax.stairs(top, x, baseline=bottom, fill=True, color=BLUE, alpha=shade, linewidth=0)
+        handles.append(Patch(color=BLUE, alpha=shade, linewidth=0, label=name))
+    return handles
+
+
+def _percentiles_by_bin(values: Floats, bins: NDArray[np.int64], count: int) -> tuple[Floats, Floats, Floats]:
+    """p50, p90 and p99 by nearest rank, NaN for empty bins."""
+    ordered = values[np.lexsort((values, bins))]
+    sizes = np.bincount(bins, minlength=count)
+    firsts = np.cumsum(sizes) - sizes
+    result = []
+    for percent in (50, 90, 99):
+        places = firsts + np.floor((sizes - 1) * percent / 100 + 0.5).astype(np.int64)
+        result.append(np.where(sizes > 0, ordered[np.clip(places, 0, len(ordered) - 1)], np.nan))
+    return result[0], result[1], result[2]

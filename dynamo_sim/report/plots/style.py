@@ -1,0 +1,107 @@
+"""How all pictures look: colours, units on axes, legends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from numpy.typing import NDArray
+
+# Okabe and Ito's colours, told apart by colour-blind readers; each use also has a line style or brightness.
+BLUE, SKY, GREEN, VERMILION, ORANGE = "#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00"
+GREY, LIGHT_GREY, INK = "#7F7F7F", "#ECECEC", "#222222"
+
+LEGEND_POINTS = 8.5
+
+TIME_UNITS = ((2 * 3_600_000.0, 3_600_000.0, "h"), (600_000.0, 60_000.0, "min"), (2_000.0, 1_000.0, "s"))
+
+
+def time_unit(span_ms: float) -> tuple[float, str]:
+    """The unit to count a span in: how many ms it has, and its name."""
+    for at_least_ms, unit_ms, name in TIME_UNITS:
+        if span_ms >= at_least_ms:
+            return unit_ms, name
+    return 1.0, "ms"
+
+
+def duration_text(value_ms: float) -> str:
+    """A time in words of three digits: ``0.512 ms``, ``48.3 ms``, ``1.25 s``, ``3.2 min``."""
+    for at_least_ms, unit_ms, name in ((5_400_000.0, 3_600_000.0, "h"), (90_000.0, 60_000.0, "min")):
+        if value_ms >= at_least_ms:
+            return (
+                f"{value_ms / unit_ms:,.3g} {name}"
+                if value_ms < 1e3 * unit_ms
+                else f"{value_ms / unit_ms:,.0f} {name}"
+            )
+    return f"{value_ms / 1000.0:.3g} s" if value_ms >= 1000.0 else f"{value_ms:.3g} ms"
+
+
+def tidy(ax: Axes) -> None:
+    """Light grid behind the data, no box."""
+    ax.grid(True, color="#D9D9D9", linewidth=0.6)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(labelsize=9)
+
+
+def whole_numbers(axis: Any) -> None:
+    """Put ticks at whole numbers only."""
+    axis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
+    axis.set_major_formatter(FuncFormatter(_plain))
+
+
+def plain_log(axis: Any, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis as plain numbers, and enough of them when it spans few decades."""
+    if math.log10(high / low) < 2.0:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
+    axis.set_major_formatter(FuncFormatter(_plain))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _plain(value: float, _position: int | None = None) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
+def wants_log(values: NDArray[np.float64], decades: float = 1.5) -> bool:
+    """Whether positive values span more decades than a linear axis shows."""
+    positive = values[values > 0]
+    return len(positive) > 1 and bool(positive.max() / positive.min() > 10.0**decades)
+
+
+def say(ax: Axes, title: str, text: str) -> None:
+    """Instead of a picture: why there is none."""
+    ax.set_title(title, loc="left")
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY, wrap=True)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    tidy(ax)
+
+
+def title_and_legend(ax: Axes, title: str, handles: list[Any] | None = None) -> None:
+    """Put the legend between the title and the data, in as many columns as fit: it can hide neither."""
+    found = handles if handles is not None else ax.get_legend_handles_labels()[0]
+    if not found:
+        ax.set_title(title, loc="left")
+        return
+    longest = max(len(str(handle.get_label())) for handle in found)
+    room = ax.get_window_extent().width / ax.figure.dpi * 72.0 / LEGEND_POINTS
+    columns = min(len(found), max(1, int(room / (0.56 * longest + 4.5))))
+    rows = -(-len(found) // columns)
+    ax.legend(
+        handles=found,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=columns,
+        frameon=False,
+        fontsize=LEGEND_POINTS,
+        borderaxespad=0.1,
+        borderpad=0.2,
+        handlelength=2.6,
+        labelspacing=0.3,
+        columnspacing=1.6,
+    )
+    ax.set_title(title, loc="left", pad=6.0 + rows * LEGEND_POINTS * 1.5)

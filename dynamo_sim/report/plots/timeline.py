@@ -1,0 +1,173 @@
+"""What the fleet went through: arrivals, workers, queue and memory on one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from dynamo_sim.metrics.levels import Level
+from dynamo_sim.report.plots.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    SKY,
+    VERMILION,
+    say,
+    tidy,
+    time_unit,
+    title_and_legend,
+    whole_numbers,
+)
+
+if TYPE_CHECKING:
+    from dynamo_sim.report.result import RunResult
+
+Floats = NDArray[np.float64]
+
+SAMPLES = 400
+STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("leaving", GREY, "...."))
+"""State of a worker, its colour and its hatch."""
+
+
+def draw_timeline(axes: Sequence[Axes], result: RunResult) -> None:
+    """Fill four axes, top to bottom; they are given the same time axis, whether or not they share it."""
+    end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0)), 1e-3)
+    unit_ms, unit = time_unit(end_ms)
+    _rates(axes[0], result, end_ms, unit_ms)
+    _workers(axes[1], result, end_ms, unit_ms)
+    _queue(axes[2], result, end_ms, unit_ms)
+    _memory(axes[3], result, end_ms, unit_ms)
+    for ax in axes:
+        ax.set_xlim(0.0, end_ms / unit_ms)
+    axes[-1].set_xlabel(f"time ({unit})")
+
+
+def _rates(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
+    arrivals = result.columns.arrival_ms
+    title = "Request rate"
+    if not len(arrivals):
+        say(ax, title, "no request arrived")
+        return
+    bins = int(np.clip(2.0 * np.sqrt(len(arrivals)), 10, 200))
+    edges = np.linspace(0.0, end_ms, bins + 1)
+    ended = result.columns.ended_ms
+    for times, colour, style, name in (
+        (arrivals, BLUE, "-", "arrived"),
+        (ended[~np.isnan(ended)], VERMILION, "--", "ended"),
+    ):
+        rates = np.histogram(times, edges)[0] / (np.diff(edges) / 1000.0)
+        ax.stairs(
+            rates, edges / unit_ms, color=colour, linestyle=style, linewidth=1.5, label=name, baseline=None
+        )
+    ax.set_ylabel("requests/s")
+    ax.set_ylim(bottom=0.0)
+    tidy(ax)
+    lines = [
+        Line2D([], [], color=BLUE, label="arrived"),
+        Line2D([], [], color=VERMILION, ls="--", label="ended"),
+    ]
+    title_and_legend(ax, title, lines)
+
+
+def _workers(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
+    changes = result.records.fleet
+    if not changes:
+        say(ax, "Workers", "changes of the fleet were not recorded")
+        return
+    edges = np.array([change.at_ms for change in changes] + [max(end_ms, changes[-1].at_ms)]) / unit_ms
+    bottom = np.zeros(len(changes))
+    handles = []
+    for state, colour, hatch in STATES:
+        count = np.array([getattr(change, state) for change in changes], dtype=np.float64)
+        if count.any() or state == "active":
+            top = bottom + count
+            look: dict[str, Any] = {
+                "facecolor": colour,
+                "hatch": hatch,
+                "edgecolor": INK if hatch else colour,
+                "linewidth": 0.0,
+            }
+            ax.fill_between(
+                edges, np.append(bottom, bottom[-1]), np.append(top, top[-1]), step="post", **look
+            )
+            handles.append(Patch(label=state, **look))
+            bottom = top
+    ax.step(edges, np.append(bottom, bottom[-1]), where="post", color=INK, linewidth=0.9)
+    ax.set_ylabel("workers")
+    ax.set_ylim(0.0, max(1.0, bottom.max()) * 1.08)
+    whole_numbers(ax.yaxis)
+    tidy(ax)
+    title_and_legend(ax, "Workers by state", handles)
+
+
+def _queue(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
+    columns = result.columns
+    title = "Queue: arrived, not admitted yet"
+    if not len(columns):
+        say(ax, title, "no request arrived")
+        return
+    # A rejected request may leave the queue without ever having been admitted.
+    left = np.where(np.isnan(columns.first_admit_ms), columns.ended_ms, columns.first_admit_ms)
+    left = left[~np.isnan(left)]
+    level = Level.of_changes(
+        np.concatenate([columns.arrival_ms, left]),
+        np.concatenate([np.ones(len(columns)), -np.ones(len(left))]),
+    )
+    edges = np.linspace(0.0, end_ms, SAMPLES + 1)
+    _mean_and_peak(ax, edges / unit_ms, level.means(edges), level.peaks(edges), BLUE, "mean", "peak")
+    ax.set_ylabel("requests")
+    if level.values.max(initial=0.0) <= 5:
+        whole_numbers(ax.yaxis)
+        ax.set_ylim(0.0, max(1.0, level.values.max(initial=0.0)) * 1.08)
+    tidy(ax)
+    title_and_legend(ax, title)
+
+
+def _memory(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
+    title, records = "KV cache in use", result.records
+    if not result.has_passes or not records.total_kv_tokens:
+        say(ax, title, "not known: forward passes were not recorded")
+        return
+    passes = result.pass_columns
+    edges = np.linspace(0.0, end_ms, SAMPLES + 1)
+    start_ms, ended_ms, used = passes["start_ms"], passes["end_ms"], passes["used_kv_tokens"]
+    serving = Level.of_values(
+        [change.at_ms for change in records.fleet] or [0.0],
+        [change.active + change.leaving for change in records.fleet] or [1.0],
+    )
+    workers = serving.means(edges)
+    whole = Level.of_spans(start_ms, ended_ms, used).means(edges)
+    share = np.divide(whole, workers * records.total_kv_tokens, out=np.zeros(SAMPLES), where=workers > 0)
+    fullest = np.zeros(SAMPLES)
+    first = np.clip(np.searchsorted(edges, start_ms, side="right") - 1, 0, SAMPLES - 1)
+    last = np.clip(np.searchsorted(edges, ended_ms, side="left") - 1, first, SAMPLES - 1)
+    for offset in range(int((last - first).max(initial=0)) + 1):  # a pass may reach over several samples
+        reaches = first + offset <= last
+        np.maximum.at(fullest, first[reaches] + offset, used[reaches])
+    _mean_and_peak(
+        ax,
+        edges / unit_ms,
+        share * 100.0,
+        fullest / records.total_kv_tokens * 100.0,
+        BLUE,
+        "mean of the serving workers",
+        "fullest worker",
+    )
+    ax.set_ylabel("% of the pool")
+    tidy(ax)
+    title_and_legend(ax, title)
+
+
+def _mean_and_peak(
+    ax: Axes, x: Floats, mean: Floats, peak: Floats, colour: str, mean_name: str, peak_name: str
+) -> None:
+    ax.stairs(mean, x, color=colour, linewidth=1.5, baseline=None, label=mean_name)
+    ax.stairs(np.maximum(peak, mean), x, fill=True, color=colour, alpha=0.22, linewidth=0, label=peak_name)
+    ax.set_ylim(bottom=0.0)

@@ -1,0 +1,73 @@
+"""One row a request that ended, in the reference's form (`spec 09, 7`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.workload.request import Request
+
+HANDOFF_FIELDS = (
+    "prefill_admit_ms",
+    "source_held_ms",
+    "destination_reserved_ms",
+    "destination_activated_ms",
+    "decode_admit_ms",
+    "source_released_ms",
+    "decode_reused_input_tokens",
+    "prefill_route_overlap_tokens",
+    "decode_route_overlap_tokens",
+)
+"""Fields that say something on a disaggregated fleet only."""
+
+
+def request_rows(records: RunRecords) -> list[dict[str, Any]]:
+    """Rows of the requests that were completed or rejected, by arrival; equal arrivals as the fleet saw them.
+
+    Returns:
+        Dicts with the keys of the reference in its order, None where it writes null. ``uuid`` is made from
+        the request's index, so it is the same in every run; the reference draws it at random.
+    """
+    ended = [request for request in records.requests if request.outcome is not None]
+    ended.sort(key=lambda request: request.arrival_ms)
+    return [_row(request, records.single_worker) for request in ended]
+
+
+def iter_json_lines(records: RunRecords) -> Iterator[str]:
+    """The rows as JSON, one object a line, each with its newline."""
+    for row in request_rows(records):
+        yield json.dumps(row, separators=(",", ":")) + "\n"
+
+
+def _row(request: Request, single_worker: bool) -> dict[str, Any]:
+    first_ms, last_ms = request.first_token_ms, request.last_token_ms
+    ttft_ms = ttst_ms = itl_ms = e2e_ms = None
+    if first_ms is not None and last_ms is not None:
+        ttft_ms = max(first_ms - request.arrival_ms, 0.0)
+        e2e_ms = max(last_ms - request.arrival_ms, 0.0)
+        if request.second_token_ms is not None:
+            ttst_ms = max(request.second_token_ms - first_ms, 0.0)
+            itl_ms = max(last_ms - first_ms, 0.0) / (request.emitted_tokens - 1)
+    assert request.outcome is not None
+    return {
+        "session_id": None if single_worker else request.session_id,
+        "turn_index": None if single_worker else request.turn_index,
+        "uuid": f"00000000-0000-0000-0000-{request.index:012x}",
+        "arrival_time_ms": request.arrival_ms,
+        "first_admit_ms": request.first_admit_ms,
+        "first_token_ms": first_ms,
+        "last_token_ms": last_ms,
+        "ttft_ms": ttft_ms,
+        "ttst_ms": ttst_ms,
+        "e2e_latency_ms": e2e_ms,
+        "itl_ms": itl_ms,
+        "input_length": request.input_tokens,
+        "output_length": request.output_tokens,
+        "reused_input_tokens": request.reused_tokens,
+        "prefill_worker_idx": None,
+        "decode_worker_idx": None if single_worker else request.worker_id,
+        **dict.fromkeys(HANDOFF_FIELDS),
+        "terminal_status": request.outcome.value,
+    }

@@ -1,0 +1,143 @@
+"""Writes a result to a directory: all of it, or nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import yaml
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dynamo_sim.report.result import RunResult
+
+REQUEST_FORMATS = ("parquet", "csv")
+PICTURES = ("latency", "ttft_over_time", "timeline", "gantt")
+OUR_FILES = (
+    "summary.json",
+    "meta.json",
+    "scenario.yaml",
+    "fleet.csv",
+    *(f"{table}.{name}" for table in ("requests", "passes") for name in REQUEST_FORMATS),
+    *(f"{name}.png" for name in PICTURES),
+)
+"""All names a result may have in its directory."""
+
+
+def save_result(
+    result: RunResult,
+    directory: str | os.PathLike[str],
+    plots: bool | None = None,
+    requests_format: str | None = None,
+) -> list[Path]:
+    """Write summary, requests, passes (if recorded), changes of the fleet, the resolved scenario, pictures.
+
+    Everything is written beside ``directory`` first and then moved. A directory that exists is kept, with
+    whatever else is in it; files of an earlier result are replaced, or removed where this one has none. Two
+    runs of one scenario write the same bytes, so the speed of the simulator is left out of the summary.
+
+    Args:
+        result: what to write.
+        directory: where to; made with its parents.
+        plots: whether to draw pictures; None leaves it to the scenario, as does the next one.
+        requests_format: ``parquet`` or ``csv``, for requests and passes.
+
+    Returns:
+        The files, by name.
+
+    Raises:
+        ValueError: there is no such format.
+        OSError: the directory cannot be written, or is a file.
+    """
+    wishes = getattr(result.scenario, "report", None)
+    if plots is None:
+        plots = getattr(wishes, "plots", True)
+    if requests_format is None:
+        requests_format = getattr(wishes, "requests_format", REQUEST_FORMATS[0])
+    if requests_format not in REQUEST_FORMATS:
+        raise ValueError(
+            f"requests_format must be one of {', '.join(REQUEST_FORMATS)}, got {requests_format!r}"
+        )
+    target = Path(directory)
+    if target.exists() and not target.is_dir():
+        raise NotADirectoryError(f"{target} is a file, not a directory to save a result in")
+    parent = target.resolve().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    draft = parent / f".{target.resolve().name}.{uuid4().hex}.tmp"
+    draft.mkdir()
+    try:
+        _write(result, draft, plots, requests_format)
+        names = sorted(path.name for path in draft.iterdir())
+        _move(draft, target, names)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return [target / name for name in names]
+
+
+def _write(result: RunResult, directory: Path, plots: bool, requests_format: str) -> None:
+    _write_json(directory / "summary.json", result.summary.without_wall_time())
+    _write_json(directory / "meta.json", meta(result))
+    if result.scenario is not None:
+        (directory / "scenario.yaml").write_text(scenario_yaml(result), encoding="utf-8")
+    _write_frame(directory / f"requests.{requests_format}", result.requests)
+    if result.has_passes:
+        _write_frame(directory / f"passes.{requests_format}", result.passes)
+    fleet = result.fleet.assign(worker_ids=[" ".join(map(str, ids)) for ids in result.fleet["worker_ids"]])
+    _write_frame(directory / "fleet.csv", fleet)
+    if plots:
+        for name in result.plot.names:
+            (directory / f"{name}.png").write_bytes(result.plot.png(name))
+
+
+def _move(draft: Path, target: Path, names: list[str]) -> None:
+    if not target.exists():
+        draft.rename(target)
+        return
+    for name in names:
+        os.replace(draft / name, target / name)
+    for name in OUR_FILES:
+        if name not in names:
+            (target / name).unlink(missing_ok=True)
+
+
+def package_version() -> str:
+    """The version of this package, or ``unknown`` where it runs without being installed."""
+    try:
+        return version("dynamo-sim")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def meta(result: RunResult) -> dict[str, Any]:
+    """What made the result: package, version, name and seed of the scenario."""
+    return {
+        "name": getattr(result.scenario, "name", None),
+        "package": "dynamo-sim",
+        "seed": getattr(result.scenario, "seed", None),
+        "version": package_version(),
+    }
+
+
+def scenario_yaml(result: RunResult) -> str:
+    """The scenario as it was resolved, with all defaults."""
+    return yaml.safe_dump(result.scenario.to_dict(), sort_keys=False, allow_unicode=True)
+
+
+def _write_frame(path: Path, frame: pd.DataFrame) -> None:
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False, lineterminator="\n")
+    else:
+        frame.to_parquet(path, index=False)
+
+
+def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
+    path.write_text(json.dumps(finite, indent=2, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")

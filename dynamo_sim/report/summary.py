@@ -1,0 +1,161 @@
+"""The summary of a run: one dictionary of numbers (`spec 09, 2-4`)."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Protocol
+
+import numpy as np
+
+from dynamo_sim.metrics.columns import RequestColumns
+from dynamo_sim.metrics.gaps import merged_gaps
+from dynamo_sim.metrics.percentiles import statistics
+from dynamo_sim.metrics.records import RunRecords
+
+Number = int | float
+
+DISTRIBUTIONS = (
+    "ttft_ms",
+    "ttst_ms",
+    "tpot_ms",
+    "itl_ms",
+    "e2e_latency_ms",
+    "output_token_throughput_per_user",
+)
+"""Names of the distributions, in the order of the report; ``mean_ttft_ms`` is a statistic of the first."""
+
+HOST_FIELDS = ("wall_time_ms", "processed_tokens_per_s", "processed_output_tokens_per_s")
+"""Fields that tell how fast the simulator ran; the only ones that differ between two runs of a scenario."""
+
+
+class Sla(Protocol):
+    """Bounds that a good request keeps, each in ms or None (`spec 09, 4`)."""
+
+    @property
+    def ttft_ms(self) -> float | None: ...
+    @property
+    def itl_ms(self) -> float | None: ...
+    @property
+    def e2e_ms(self) -> float | None: ...
+
+
+class Summary(dict[str, Number]):
+    """The fields of the report in its order, as items and as attributes: ``summary.p99_ttft_ms``.
+
+    ``name in summary`` tells whether a field is there: ``goodput_*`` only with an SLA, `HOST_FIELDS` only
+    after `with_wall_time`.
+    """
+
+    def __getattr__(self, name: str) -> Number:
+        try:
+            return self[name]
+        except KeyError:
+            near = get_close_matches(name, self, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise AttributeError(f"the summary has no field {name!r}{hint}", name=name, obj=self) from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
+    def with_wall_time(self, wall_time_ms: float) -> Summary:
+        """A copy that also tells how fast the simulator was, given the time it took.
+
+        Args:
+            wall_time_ms: time on the wall clock, > 0.
+        """
+        result = Summary()
+        for name, value in self.without_wall_time().items():
+            result[name] = value
+            if name == "duration_ms":
+                result["wall_time_ms"] = wall_time_ms
+            elif name == "processed_tokens":
+                result["processed_tokens_per_s"] = value / wall_time_ms * 1000.0
+                result["processed_output_tokens_per_s"] = self["total_output_tokens"] / wall_time_ms * 1000.0
+        return result
+
+    def without_wall_time(self) -> Summary:
+        """A copy with the fields that only depend on the scenario."""
+        return Summary({name: value for name, value in self.items() if name not in HOST_FIELDS})
+
+
+def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float | None = None) -> Summary:
+    """Sum up a run.
+
+    Args:
+        records: what was observed.
+        sla: bounds for the goodput; without any bound the ``goodput_*`` fields are left out.
+        wall_time_ms: how long the simulation took on the wall clock, when that is to be reported.
+
+    Returns:
+        Whole numbers as int, all others as finite floats. Nothing depends on how gaps were grouped when they
+        were noted, so a run with stretches and one without have the same summary to the bit.
+    """
+    everything = RequestColumns.of(records.requests)
+    served = everything.where(everything.counting)
+    duration_ms = float(served.last_token_ms.max()) if len(served) else 0.0
+    seconds = max(duration_ms / 1000.0, 1e-9)
+    inputs, outputs = int(served.input_tokens.sum()), int(served.output_tokens.sum())
+
+    summary = Summary()
+    summary["num_requests"] = len(everything)
+    summary["completed_requests"] = len(served)
+    summary["total_input_tokens"] = inputs
+    summary["total_output_tokens"] = outputs
+    summary["duration_ms"] = duration_ms
+    summary["request_throughput_rps"] = len(served) / seconds
+    summary["input_throughput_tok_s"] = inputs / seconds
+    summary["output_throughput_tok_s"] = outputs / seconds
+    summary["total_throughput_tok_s"] = (inputs + outputs) / seconds
+    summary["prefill_worker_seconds"] = 0.0
+    summary["decode_worker_seconds"] = float(records.worker_seconds)
+    summary["prefill_gpus_per_worker"] = 0
+    summary["decode_gpus_per_worker"] = records.gpus_per_worker
+    summary["gpu_hours"] = records.worker_seconds * records.gpus_per_worker / 3600.0
+    if sla is not None:
+        summary.update(_goodput(served, sla, seconds))
+    summary["processed_tokens"] = inputs + outputs
+    reused, first_reused = int(served.reused_tokens.sum()), int(served.first_reused_tokens.sum())
+    summary["prefix_cache_reused_ratio"] = reused / inputs if inputs else 0.0
+    summary["first_admission_prefix_cache_reused_ratio"] = first_reused / inputs if inputs else 0.0
+    summary.update(_distributions(served, records))
+    return summary if wall_time_ms is None else summary.with_wall_time(wall_time_ms)
+
+
+def _goodput(served: RequestColumns, sla: Sla, seconds: float) -> dict[str, Number]:
+    """The ``goodput_*`` fields; the mean gap is taken over the requested length, whatever was generated."""
+    if sla.ttft_ms is None and sla.itl_ms is None and sla.e2e_ms is None:
+        return {}
+    ttft_ms, e2e_ms, length = served.ttft_ms, served.e2e_ms, served.output_tokens
+    good = np.ones(len(served), dtype=bool)
+    if sla.ttft_ms is not None:
+        good &= ttft_ms <= sla.ttft_ms
+    if sla.itl_ms is not None:
+        good &= (length <= 1) | ((e2e_ms - ttft_ms) / np.maximum(length - 1, 1) <= sla.itl_ms)
+    if sla.e2e_ms is not None:
+        good &= e2e_ms <= sla.e2e_ms
+    count = int(good.sum())
+    return {
+        "goodput_completed_requests": count,
+        "goodput_request_throughput_rps": count / seconds,
+        "goodput_output_throughput_tok_s": int(length[good].sum()) / seconds,
+    }
+
+
+def _distributions(served: RequestColumns, records: RunRecords) -> dict[str, Number]:
+    """All statistics of all distributions, as ``mean_ttft_ms`` and so on."""
+    gaps_ms, counts = merged_gaps(records.gaps)
+    moving = gaps_ms > 0
+    ttst_ms, tpot_ms = served.ttst_ms, served.tpot_ms
+    spreads = (
+        statistics(served.ttft_ms),
+        statistics(ttst_ms[~np.isnan(ttst_ms)]),
+        statistics(tpot_ms[~np.isnan(tpot_ms)]),
+        statistics(gaps_ms, counts),
+        statistics(served.e2e_ms),
+        statistics(1000.0 / gaps_ms[moving], counts[moving]),
+    )
+    return {
+        f"{statistic}_{name}": value
+        for name, spread in zip(DISTRIBUTIONS, spreads, strict=True)
+        for statistic, value in spread.items()
+    }
