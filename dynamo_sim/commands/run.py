@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import sys
+import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.summary import Summary
     from dynamo_sim.scenario import Scenario
 
 
@@ -43,29 +46,52 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Load, run, save, print; nothing is saved of a run that fails."""
-    from dynamo_sim.commands.result_folder import ResultFolder
     from dynamo_sim.scenario import load_scenario
-    from dynamo_sim.scenario.checks import require_runnable
 
     scenario = load_scenario(arguments.scenario, arguments.overrides)
-    require_runnable(scenario)
     if arguments.no_plots:
         scenario = scenario.with_(**{"report.plots": False})
-    talkative = not (arguments.quiet or arguments.json)
-    with ExitStack() as stack:
-        folder = None
-        if not arguments.no_save:
-            folder = stack.enter_context(ResultFolder(arguments.out or Path("results") / scenario.name))
-        result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
-        if folder is not None:
-            result.save(folder.work)
+    folder = None
+    if not arguments.no_save:
+        folder = arguments.out or Path("results") / scenario.name
+        _require_usable(folder)
+    started = time.perf_counter()
+    result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
+    summary = result.summary.with_wall_time((time.perf_counter() - started) * 1000.0)
+    if folder is not None:
+        result.save(folder, plots=scenario.report.plots, requests_format=scenario.report.requests_format)
     if arguments.json:
-        print(json.dumps(_plain(result.summary), indent=2, allow_nan=False))
-    elif talkative:
-        _print_table(scenario, result)
+        print(json.dumps(_finite(summary), indent=2, allow_nan=False))
+    elif not arguments.quiet:
+        _print_table(scenario, summary)
         if folder is not None:
-            print(f"Results: {folder.target}")
+            print(f"Results: {folder}")
     return 0
+
+
+def _require_usable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or where results would replace files of another kind.
+
+    Raises:
+        ScenarioError: before the run has cost any time.
+    """
+    from dynamo_sim.errors import ScenarioError
+    from dynamo_sim.report.saving import OUR_FILES
+
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+    if not existing.is_dir():
+        raise ScenarioError(f"{folder}: cannot be written, {existing} is a file; choose another --out")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ScenarioError(
+            f"{folder}: cannot be written, {existing} is read-only for you; choose another --out"
+        )
+    if folder.is_dir() and not (folder / "meta.json").exists():
+        for name in OUR_FILES:
+            if (folder / name).exists():
+                raise ScenarioError(
+                    f"{folder}: {folder / name} would be replaced, and is not of an earlier result; "
+                    "choose another --out"
+                )
 
 
 def _run(scenario: Scenario, show_progress: bool) -> RunResult:
@@ -79,16 +105,18 @@ def _run(scenario: Scenario, show_progress: bool) -> RunResult:
         return run(scenario, progress=progress.update)
 
 
-def _print_table(scenario: Scenario, result: RunResult) -> None:
-    from rich.console import Console
-
+def _print_table(scenario: Scenario, summary: Summary) -> None:
     from dynamo_sim.report.table import print_table
     from dynamo_sim.scenario.checks import notes
 
-    print_table(result.summary, Console())
+    print_table(summary)
     for note in notes(scenario):
         print(f"Note: {note}")
 
 
-def _plain(summary: Any) -> Any:
-    return {key: summary[key] for key in summary} if isinstance(summary, Mapping) else summary.to_dict()
+def _finite(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN and no infinity: null."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in summary.items()
+    }

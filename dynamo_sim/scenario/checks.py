@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.base import Path
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload
 
@@ -73,19 +72,6 @@ def _limit_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
                 ("limits", "concurrency"),
                 "missing; format applied_compute_agentic needs it, its sessions have no arrival times",
             )
-
-
-def require_runnable(scenario: Scenario) -> None:
-    """Refuse what is a valid description but more than a plain run can do.
-
-    Raises:
-        ScenarioError: the engine asks for durations from a callback.
-    """
-    if scenario.fleet.engine.aic_backend is not None:
-        raise ScenarioError(
-            "fleet.engine.aic_backend: needs a timing callback, which a scenario alone does not bring; "
-            "remove it, or give durations with planner_profile_data"
-        )
 
 
 def notes(scenario: Scenario) -> list[str]:

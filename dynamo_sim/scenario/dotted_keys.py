@@ -56,4 +56,5 @@ def _check_position(items: list[Any] | tuple[Any, ...], path: Path) -> None:
             f"{dotted(path)}: {dotted(path[:-1])} is a list; name its items by position, from 0"
         )
     if position >= len(items):
-        raise ScenarioError(f"{dotted(path)}: {dotted(path[:-1])} has {len(items)} items, counted from 0")
+        count = f"{len(items)} item{'' if len(items) == 1 else 's'}"
+        raise ScenarioError(f"{dotted(path)}: {dotted(path[:-1])} has {count}, counted from 0")

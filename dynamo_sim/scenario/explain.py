@@ -101,6 +101,8 @@ def _demand(item: Any) -> str:
         return _PLAIN_DEMANDS[kind] + "; remove the quotes"
     if kind in ("int_type", "int_from_float") and isinstance(value, float) and value.is_integer():
         return f"must be a whole number; write {int(value)}"
+    if kind in ("model_type", "model_attributes_type") and value is None:
+        return "must be a section of keys; leave it out for its defaults"
     if kind in _PLAIN_DEMANDS:
         return _PLAIN_DEMANDS[kind].format(**context)
     text: str = item["msg"]

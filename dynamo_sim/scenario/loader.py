@@ -69,14 +69,16 @@ def _apply(source: Source, override: str) -> None:
     if not equals:
         raise ScenarioError(f"{place}: must be KEY=VALUE, like fleet.workers=8")
     try:
-        path = dotted_keys.parse(key)
         value = read_yaml(text, place).data
+    except ScenarioError:
+        raise ScenarioError(f"{place}: the value is not YAML") from None
+    try:
+        path = dotted_keys.parse(key)
         if path[-1] in PATH_KEYS and isinstance(value, str):
             value = str(FilePath.cwd() / FilePath(value).expanduser())
         dotted_keys.put(source.data, path, value)
     except ScenarioError as error:
-        problems = (text if text.startswith(place) else f"{place}: {text}" for text in error.problems)
-        raise ScenarioError(*problems) from None
+        raise ScenarioError(*(f"{place}: {problem}" for problem in error.problems)) from None
     for depth in range(1, len(path) + 1):
         source.keys.setdefault(path[:depth], place)
         source.values.setdefault(path[:depth], place)

@@ -135,7 +135,8 @@ MALFORMED = {
     ),
     "one-choice": (
         ENGINE + "    trtllm: {capacity_scheduler_policy: max}\n",
-        "x.yaml:9:41: fleet.engine.trtllm.capacity_scheduler_policy: found 'max'; must be 'guaranteed_no_evict'",
+        "x.yaml:9:41: fleet.engine.trtllm.capacity_scheduler_policy: found 'max'; "
+        "must be 'guaranteed_no_evict'",
     ),
     "name-with-slash": (
         GOOD.replace("demo", "a/b"),
@@ -220,7 +221,8 @@ MALFORMED = {
     ),
     "cap-on-synthetic": (
         GOOD + "limits: {max_sim_time_ms: 100}\n",
-        "x.yaml:7:27: limits.max_sim_time_ms: is possible only for trace workloads; lower request_count instead",
+        "x.yaml:7:27: limits.max_sim_time_ms: is possible only for trace workloads; "
+        "lower request_count instead",
     ),
     "cap-with-scaling": (
         TRACE + "limits: {max_sim_time_ms: 100}\nscaling: [{at_ms: 5, workers: 2}]\n",

@@ -1,0 +1,311 @@
+"""The command line: what it prints where, its exit codes, and what it leaves behind."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from dynamo_sim import cli, simulation
+from dynamo_sim.commands.progress import RunProgress
+from dynamo_sim.errors import SimulationError, TraceError
+from dynamo_sim.scenario import Scenario
+
+ROOT = Path(__file__).parents[2]
+
+DEMO = """\
+name: demo
+workload: {kind: synthetic, input_tokens: 100, output_tokens: 4, request_count: 5, arrival_interval_ms: 10}
+fleet: {workers: 2}
+report: {plots: false, requests_format: csv}
+"""
+
+
+@pytest.fixture(autouse=True)
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scenario in a current folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "demo.yaml"
+    file.write_text(DEMO, encoding="utf-8")
+    return file
+
+
+def replace_run(monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> None:
+    def run(scenario: Scenario, progress: Any = None) -> Any:
+        return action()
+
+    monkeypatch.setattr(simulation, "run", run)
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def action() -> Any:
+        raise error
+
+    return action
+
+
+# ---------------------------------------------------------------- run
+
+
+def test_run_prints_a_table_and_writes_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "demo.yaml"]) == 0
+    printed = capsys.readouterr()
+    assert "Request Latency (ms)" in printed.out
+    assert printed.out.endswith("Results: results/demo\n")
+    assert printed.err == ""
+    summary = json.loads(Path("results/demo/summary.json").read_text(encoding="utf-8"))
+    assert summary["completed_requests"] == 5
+    assert Path("results/demo/requests.csv").exists()
+
+
+def test_run_draws_pictures_only_if_asked(demo: Path) -> None:
+    assert cli.main(["run", "demo.yaml", "--quiet", "--set", "report.plots=true", "--out", "with"]) == 0
+    assert list(Path("with").glob("*.png"))
+    assert cli.main(["run", "demo.yaml", "--quiet", "--set", "report.plots=true", "--no-plots"]) == 0
+    assert not list(Path("results/demo").glob("*.png"))
+
+
+def test_json_is_all_that_json_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "demo.yaml", "--json", "--out", "here"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["completed_requests"] == 5
+    assert printed.err == ""
+    assert Path("here/summary.json").exists()
+
+
+def test_quiet_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "demo.yaml", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_save_writes_nothing(tmp_path: Path) -> None:
+    assert cli.main(["run", "demo.yaml", "--no-save", "--quiet"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.yaml"]
+
+
+def test_set_changes_values(capsys: pytest.CaptureFixture[str]) -> None:
+    overrides = ["--set", "workload.request_count=3", "--set", "fleet.workers=1"]
+    assert cli.main(["run", "demo.yaml", "--json", "--no-save", *overrides]) == 0
+    assert json.loads(capsys.readouterr().out)["completed_requests"] == 3
+
+
+def test_settings_without_effect_are_noted_after_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "demo.yaml", "--no-save", "--set", "fleet.engine.startup_time=3"]) == 0
+    assert "Note: fleet.engine.startup_time: the first workers are ready" in capsys.readouterr().out
+
+
+def test_results_of_an_earlier_run_are_replaced() -> None:
+    assert cli.main(["run", "demo.yaml", "--quiet"]) == 0
+    assert cli.main(["run", "demo.yaml", "--quiet", "--set", "workload.request_count=2"]) == 0
+    summary = json.loads(Path("results/demo/summary.json").read_text(encoding="utf-8"))
+    assert summary["completed_requests"] == 2
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_bad_scenario_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "none.yaml"]) == 2
+    assert capsys.readouterr() == ("", "none.yaml: no such file\n")
+
+
+def test_bad_trace_is_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replace_run(monkeypatch, raising(TraceError("missing hash_ids", "trace.jsonl", 7)))
+    assert cli.main(["run", "demo.yaml"]) == 2
+    assert capsys.readouterr() == ("", "trace.jsonl:7: missing hash_ids\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (SimulationError("request 3 never fits"), 1, "the run cannot go on: request 3 never fits\n"),
+        (OSError(28, "No space left on device", "x.csv"), 1, "x.csv: No space left on device\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
+def test_failed_run_leaves_nothing_behind(
+    error: BaseException,
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    replace_run(monkeypatch, raising(error))
+    assert cli.main(["run", "demo.yaml"]) == code
+    assert capsys.readouterr() == ("", message)
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.yaml"]
+
+
+def unusable_file(folder: Path) -> str:
+    folder.write_text("mine", encoding="utf-8")
+    return f"out: cannot be written, {folder.absolute()} is a file; choose another --out\n"
+
+
+def unusable_parent(folder: Path) -> str:
+    return unusable_file(folder).replace("out:", "out/deep:")
+
+
+def unusable_content(folder: Path) -> str:
+    folder.mkdir()
+    (folder / "scenario.yaml").write_text("mine", encoding="utf-8")
+    return "out: out/scenario.yaml would be replaced, and is not of an earlier result; choose another --out\n"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "out"), [(unusable_file, "out"), (unusable_parent, "out/deep"), (unusable_content, "out")]
+)
+def test_unusable_folder_is_refused_before_the_run(
+    prepare: Callable[[Path], str],
+    out: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    replace_run(monkeypatch, raising(AssertionError("it ran")))
+    message = prepare(Path("out"))
+    assert cli.main(["run", "demo.yaml", "--out", out]) == 2
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+def test_read_only_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        assert cli.main(["run", "demo.yaml"]) == 2
+    finally:
+        tmp_path.chmod(0o700)
+    assert "read-only for you" in capsys.readouterr().err
+
+
+WRONG_ARGUMENTS = {
+    (): "dynamo-sim: the following arguments are required: COMMAND; see dynamo-sim --help",
+    ("run",): "dynamo-sim run: the following arguments are required: SCENARIO; see dynamo-sim run --help",
+    ("run", "demo.yaml", "--no-save", "--out", "x"): "dynamo-sim run: argument --out: not allowed with "
+    "argument --no-save; see dynamo-sim run --help",
+    ("run", "demo.yaml", "--fast"): "dynamo-sim: unrecognized arguments: --fast; see dynamo-sim --help",
+    ("validate",): "dynamo-sim validate: the following arguments are required: FILE; "
+    "see dynamo-sim validate --help",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG_ARGUMENTS)
+def test_wrong_arguments_give_one_line(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr() == ("", WRONG_ARGUMENTS[arguments] + "\n")
+
+
+# ---------------------------------------------------------------- validate, schema, help
+
+
+def test_validate_checks_all_files(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.yaml").write_text(DEMO + "sead: 3\n", encoding="utf-8")
+    assert cli.main(["validate", "bad.yaml", "none.yaml", "demo.yaml"]) == 2
+    printed = capsys.readouterr()
+    assert printed.err == "bad.yaml:5:1: sead: unknown key; did you mean 'seed'?\nnone.yaml: no such file\n"
+    assert printed.out == "demo.yaml: ok\n"
+
+
+def test_validate_of_good_files_is_exit_code_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["validate", "demo.yaml", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_schema_is_printed_or_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema"]) == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed)["title"] == "Scenario"
+    assert cli.main(["schema", "--out", "schema.json"]) == 0
+    assert Path("schema.json").read_text(encoding="utf-8") == printed
+    assert cli.main(["schema", "--out", "none/schema.json"]) == 1
+    assert capsys.readouterr().err == "none/schema.json: No such file or directory\n"
+
+
+def test_help_and_version_end_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    assert all(name in capsys.readouterr().out for name in cli.COMMANDS)
+    assert cli.main(["--version"]) == 0
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from dynamo_sim import cli; cli.build_parser(); "
+        "print([m for m in ('numpy', 'pandas', 'pydantic', 'rich', 'simpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+# ---------------------------------------------------------------- as a process
+
+
+def start(*arguments: str, **more: Any) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "dynamo_sim", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        **more,
+    )
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_ends_a_run_without_traceback_and_leftovers(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    process = start("run", "demo.yaml", "--set", "workload.request_count=100000000")
+    time.sleep(2.0)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in err and out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.yaml"]
+
+
+def test_closed_pipe_is_no_traceback() -> None:
+    process = start("schema")
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 1
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+# ---------------------------------------------------------------- progress
+
+
+def test_progress_tells_time_requests_and_speed() -> None:
+    scenario = Scenario.from_dict(
+        {
+            "name": "demo",
+            "workload": {
+                "kind": "synthetic",
+                "input_tokens": 8,
+                "output_tokens": 2,
+                "request_count": 500,
+                "turns_per_session": 4,
+            },
+        }
+    )
+    screen = io.StringIO()
+    with RunProgress(scenario, Console(file=screen, force_terminal=True, width=120)) as progress:
+        progress.update(61_500.0, 1234)
+        status = progress.status(61_500.0, 1234)
+    assert status.startswith("61.5 s simulated, 1,234 of 2,000 requests, ")
+    assert status.endswith("x real time")
+    assert "61.5 s simulated" in screen.getvalue()
