@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.timing.polynomial import PolynomialTiming
+from dynamo_sim.timing.profile import ProfileTiming
+from dynamo_sim.timing.profile_source import load_profile
 
 
 class TimingArgs(Protocol):
@@ -39,6 +41,7 @@ def build_timing(args: TimingArgs) -> PassTiming:
             "leave it out, or give measured durations as planner_profile_data"
         )
     if args.planner_profile_data is not None:
-        raise ScenarioError("planner_profile_data is not supported yet; leave it out")
+        grid = load_profile(args.planner_profile_data).grid
+        return ProfileTiming(grid, args.speedup_ratio, args.decode_speedup_ratio)
     total_kv_tokens = args.num_gpu_blocks * args.block_size
     return PolynomialTiming(total_kv_tokens, args.speedup_ratio, args.decode_speedup_ratio)
