@@ -1,9 +1,9 @@
 """Result folders of LLMServingSim's profiler: the time of every operator of one transformer layer.
 
-``dense.csv`` (layer, tokens, time_us), ``per_sequence.csv`` (layer, sequences, time_us), ``attention.csv`` or
-``attention.csv.gz`` (prefill_chunk, kv_prefill, n_decode, kv_decode, time_us) and ``meta.yaml``. A step of the model
-is the sum of its operators, so that pure prefills of one request and pure decode steps of n equally long requests
-make a planner profile.
+``dense.csv`` (layer, tokens, time_us), ``per_sequence.csv`` (layer, sequences, time_us), ``attention.csv``
+or ``attention.csv.gz`` (prefill_chunk, kv_prefill, n_decode, kv_decode, time_us) and ``meta.yaml``. A step
+of the model is the sum of its operators, so that pure prefills of one request and pure decode steps of n
+equally long requests make a planner profile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Result files of the planner's profiler: one npz of prefill measurements and one of decode measurements.
 
 Prefill: ``prefill_isl`` (tokens) and ``prefill_ttft`` (ms), one request each. Decode: scattered points of
-``x_kv_usage`` (share of ``max_kv_tokens`` in use), ``y_context_length`` (tokens) and ``z_itl`` (ms). Files with
-several tensor-parallel sizes hold one row for each, and name them in ``tp``.
+``x_kv_usage`` (share of ``max_kv_tokens`` in use), ``y_context_length`` (tokens) and ``z_itl`` (ms). Files
+with several tensor-parallel sizes hold one row for each, and name them in ``tp``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def convert(prefill: Arrays, decode: Arrays, tp: int | None) -> tuple[ProfileGri
     context, itl_ms = decode_row["y_context_length"], decode_row["z_itl"]
     grid = ProfileGrid(isl, ttft_ms, *decode_grid(active, context, itl_ms))
     labels = {name: str(decode_row[name][0]) for name in _LABELS if name in decode_row}
-    labels["KV room of the profiled worker"] = f"{decode_row['max_kv_tokens'][0]:,.0f} tokens"
+    labels["profiled KV room"] = f"{decode_row['max_kv_tokens'][0]:,.0f} tokens"
     return grid, np.stack([active, context, itl_ms], axis=1), labels
 
 

@@ -1,8 +1,9 @@
 """From scattered decode measurements to the grid of a planner profile.
 
-Profilers measure, for each context length, a handful of batch sizes. The same batch at another context length uses
-another amount of KV room, so the points do not form a grid. Here every context length becomes a column, and every
-measured amount of KV room a row: each measured value stays as it is, the rest is filled in along the columns.
+Profilers measure, for each context length, a handful of batch sizes. The same batch at another context
+length uses another amount of KV room, so the points do not form a grid. Here every context length becomes a
+column, and every measured amount of KV room a row: each measured value stays as it is, the rest is filled
+in along the columns.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def decode_grid(
 
 
 def _continued(x: Floats, y: Floats, at: Floats) -> Floats:
-    """The curve through (x, y) at the points ``at``; its ends go on with their slope where that is positive."""
+    """The curve through (x, y) at the points ``at``; its ends continue with a slope >= 0."""
     values: Floats = np.interp(at, x, y)
     first_slope = max(0.0, (y[1] - y[0]) / (x[1] - x[0]))
     last_slope = max(0.0, (y[-1] - y[-2]) / (x[-1] - x[-2]))

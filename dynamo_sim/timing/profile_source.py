@@ -101,8 +101,8 @@ def _from_folder(folder: Path, tp: int | None) -> Profile:
     if not any(counts):
         raise ValueError(
             "no profiler results in this folder; wanted is one npz with a grid, a pair of npz files of the "
-            "planner's profiler (selected_prefill_interpolation and selected_decode_interpolation), or dense.csv, "
-            "per_sequence.csv, attention.csv(.gz) and meta.yaml of LLMServingSim's profiler"
+            "planner's profiler (selected_prefill_interpolation and selected_decode_interpolation), "
+            "or dense.csv, per_sequence.csv, attention.csv(.gz) and meta.yaml of LLMServingSim's profiler"
         )
     names = "; ".join(
         f"{kind}: {', '.join(f.name for f, _ in files) or 'none'}" for kind, files in found.items()

@@ -1,0 +1,155 @@
+"""`dynamo-sim timing FILE`: what is in a timing profile."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynamo_sim.timing.profile_grid import Floats
+    from dynamo_sim.timing.profile_source import Profile
+
+WIDEST_LINE = 110
+NOISE = 0.02
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "timing",
+        help="show a timing profile",
+        description="Show the measured pass durations that planner_profile_data names: axes, ranges, values.",
+    )
+    parser.add_argument(
+        "profile",
+        metavar="FILE",
+        help="npz file of a profile, file of a profiler, or a profiler's result folder",
+    )
+    parser.add_argument("--tp", metavar="N", type=int, help="tensor-parallel size, where FILE holds several")
+    parser.add_argument("--png", metavar="OUT", type=Path, help="draw the profile with its measured points")
+    parser.add_argument(
+        "--save", metavar="OUT", type=Path, help="write it as an npz file for planner_profile_data"
+    )
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    """Load, print, draw, convert.
+
+    Raises:
+        ScenarioError: FILE holds no usable profile.
+    """
+    from dynamo_sim.timing.profile_source import load_profile
+
+    profile = load_profile(arguments.profile, arguments.tp)
+    print("\n".join(describe(profile)))
+    if arguments.png is not None:
+        from dynamo_sim.timing.timing_plot import profile_figure
+
+        profile_figure(profile, _title(arguments.profile, profile)).savefig(arguments.png, dpi=110)
+        print(f"Picture: {arguments.png}")
+    if arguments.save is not None:
+        profile.grid.save(arguments.save)
+        print(f"Profile: {arguments.save}")
+    return 0
+
+
+def describe(profile: Profile) -> Iterator[str]:
+    """The lines to print: origin, ranges, oddities, values."""
+    grid = profile.grid
+    facts = [("read from", str(file)) for file in profile.files]
+    facts += profile.labels.items()
+    active, context = grid.decode_active_kv_tokens, grid.decode_context_length
+    measured = len(profile.decode_points)
+    values = f"{_ms_range(profile.decode_points[:, 2])} measured"
+    if measured < grid.decode_itl.size:
+        values += f" at {measured} points; the other {grid.decode_itl.size - measured:,} cells are filled in"
+    facts += [
+        ("prefill", f"{len(grid.prefill_isl)} points, {_range(grid.prefill_isl)} prompt tokens"),
+        ("", _ms_range(grid.prefill_ttft_ms)),
+        ("decode", f"{len(active)} x {len(context)} grid, {_range(active)} tokens of KV room in use"),
+        ("", f"{_range(context)} tokens of mean context"),
+        ("", values),
+        *(("note", oddity) for oddity in oddities(profile)),
+    ]
+    for name, value in facts:
+        yield f"{name:<18} {value}"
+    yield ""
+    yield from _prefill_table(grid.prefill_isl, grid.prefill_ttft_ms)
+    yield ""
+    yield from _decode_table(profile)
+
+
+def oddities(profile: Profile) -> Iterator[str]:
+    """What a person should know before believing the numbers."""
+    grid = profile.grid
+    for at in _falls(grid.prefill_ttft_ms):
+        yield f"prefill takes less at {grid.prefill_isl[at + 1]:,.0f} tokens than at {grid.prefill_isl[at]:,.0f}"
+    points = profile.decode_points
+    for context in grid.decode_context_length.tolist():
+        mine = points[points[:, 1] == context]
+        mine = mine[mine[:, 0].argsort()]
+        for at in _falls(mine[:, 2]):
+            yield (
+                f"decode at context {context:,.0f} takes less with {mine[at + 1, 0]:,.0f} tokens in use "
+                f"({mine[at + 1, 2]:.2f} ms) than with {mine[at, 0]:,.0f} ({mine[at, 2]:.2f} ms)"
+            )
+    if float(points[:, 2].min()) < 1.0:
+        yield "decode durations below 1 ms count as 1 ms in a run"
+
+
+def _falls(values: Floats) -> list[int]:
+    """Where a value is followed by one that is lower by more than measuring it again would be."""
+    return [at for at in range(len(values) - 1) if values[at + 1] < (1.0 - NOISE) * values[at]]
+
+
+def _prefill_table(isl: Floats, ttft_ms: Floats) -> Iterator[str]:
+    yield f"{'prompt tokens':>15} {'prefill ms':>12}"
+    for tokens, duration in zip(isl, ttft_ms, strict=True):
+        yield f"{tokens:>15,.0f} {duration:>12.3f}"
+
+
+def _decode_table(profile: Profile) -> Iterator[str]:
+    """Decode times, in several tables side by side when there are many context lengths; * marks filled-in cells."""
+    grid = profile.grid
+    context, active = grid.decode_context_length, grid.decode_active_kv_tokens
+    measured = {(row[0], row[1]) for row in profile.decode_points.tolist()}
+    width = max(9, max(len(_ms(value)) for value in grid.decode_itl.ravel()) + 2)
+    tables = -(-len(context) // max(1, (WIDEST_LINE - 16) // width))
+    at_once = -(-len(context) // tables)
+    filled_in = len(measured) < grid.decode_itl.size
+    yield "decode ms, by tokens of KV room in use (rows) and mean context (columns)" + (
+        "; * filled in" if filled_in else ""
+    )
+    for first in range(0, len(context), at_once):
+        columns = range(first, min(first + at_once, len(context)))
+        if first:
+            yield ""
+        yield (f"{'':>15} " + "".join(f"{context[column]:>{width - 1},.0f} " for column in columns)).rstrip()
+        for row, tokens in enumerate(active.tolist()):
+            cells = (
+                f"{_ms(grid.decode_itl[row, column]):>{width - 1}}"
+                + (" " if (tokens, float(context[column])) in measured else "*")
+                for column in columns
+            )
+            yield (f"{tokens:>15,.0f} " + "".join(cells)).rstrip()
+
+
+def _ms(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _range(values: Floats) -> str:
+    return f"{values[0]:,.0f} to {values[-1]:,.0f}"
+
+
+def _ms_range(values: Floats) -> str:
+    return f"{values.min():,.3f} to {values.max():,.3f} ms"
+
+
+def _title(given: str, profile: Profile) -> str:
+    labels = profile.labels
+    names = [labels[name] for name in ("model", "gpu_type", "gpu") if name in labels]
+    return ", ".join(names) or Path(given).name
