@@ -91,7 +91,8 @@ def _which_row(sizes: npt.NDArray[Any] | None, rows: int, tp: int | None) -> int
         )
     if tp is None:
         raise ValueError(
-            f"holds tensor-parallel sizes {known}; choose one and save it as a profile of its own"
+            f"holds tensor-parallel sizes {known}; take one of them out with "
+            "`dynamo-sim timing FILE --tp N --save OUT.npz`"
         )
     if tp not in known:
         raise ValueError(f"no measurements of tensor-parallel size {tp}, only of {known}")

@@ -86,7 +86,8 @@ def oddities(profile: Profile) -> Iterator[str]:
     """What a person should know before believing the numbers."""
     grid = profile.grid
     for at in _falls(grid.prefill_ttft_ms):
-        yield f"prefill takes less at {grid.prefill_isl[at + 1]:,.0f} tokens than at {grid.prefill_isl[at]:,.0f}"
+        less, more = grid.prefill_isl[at], grid.prefill_isl[at + 1]
+        yield f"prefill takes less with {more:,.0f} prompt tokens than with {less:,.0f}"
     points = profile.decode_points
     for context in grid.decode_context_length.tolist():
         mine = points[points[:, 1] == context]
@@ -112,7 +113,7 @@ def _prefill_table(isl: Floats, ttft_ms: Floats) -> Iterator[str]:
 
 
 def _decode_table(profile: Profile) -> Iterator[str]:
-    """Decode times, in several tables side by side when there are many context lengths; * marks filled-in cells."""
+    """Decode times, in several tables when there are many context lengths; * marks filled-in cells."""
     grid = profile.grid
     context, active = grid.decode_context_length, grid.decode_active_kv_tokens
     measured = {(row[0], row[1]) for row in profile.decode_points.tolist()}
