@@ -2,64 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from dynamo_sim.workload.content import merge_runs
 from dynamo_sim.workload.request import Runs
+
+__all__ = ["ROOT", "PrefixInterner", "merge_runs"]
 
 ROOT = 0
 """The empty prefix."""
-
-
-def merge_runs(runs: Sequence[tuple[int, int]]) -> Runs:
-    """Merge neighbours of one token value and drop empty runs: the one way to write a token sequence."""
-    merged: list[tuple[int, int]] = []
-    for value, length in runs:
-        if length <= 0:
-            continue
-        if merged and merged[-1][0] == value:
-            merged[-1] = (value, merged[-1][1] + length)
-        else:
-            merged.append((value, length))
-    return tuple(merged)
-
-
-def windows(runs: Sequence[tuple[int, int]], block_size: int) -> Iterator[int | Runs]:
-    """Cut a token sequence into whole blocks of ``block_size`` tokens (a rest at the end is left out).
-
-    A block of one token value yields that value, a mixed block the tuple of its runs.
-    """
-    mixed: list[tuple[int, int]] = []
-    missing = block_size
-    for value, length in runs:
-        if mixed:
-            part = min(missing, length)
-            mixed.append((value, part))
-            missing -= part
-            length -= part
-            if missing:
-                continue
-            yield tuple(mixed)
-            mixed = []
-            missing = block_size
-        whole, rest = divmod(length, block_size)
-        for _ in range(whole):
-            yield value
-        if rest:
-            mixed.append((value, rest))
-            missing = block_size - rest
 
 
 class PrefixInterner:
     """Names token prefixes by small integers, exactly and without hashing tokens.
 
     Two block lists agree up to position ``k`` exactly when the two token sequences agree in their first
-    ``(k + 1) * block_size`` tokens (`spec 08, 4`; `spec 03, 1`). One interner serves all workers of a run that
-    share a block size; `fresh` names are unlike every other one.
+    ``(k + 1) * block_size`` tokens (`spec 08, 4`; `spec 03, 1`). One interner serves all workers of a run
+    that share a block size; `fresh` names are unlike every other one.
+
+    A trace id of 512 tokens fills many engine blocks with one value. Such a stretch costs one look-up: it is
+    stored as ``(prefix before it, value) -> (first name, number of names)``, names being consecutive. A
+    longer stretch of the same value after the same prefix continues under ``(its last name, value)``. That is
+    unambiguous only because runs are merged: where a stretch of a value begins follows from the tokens alone.
     """
 
     def __init__(self, block_size: int) -> None:
         self.block_size = block_size
-        self._names: dict[tuple[int, int | Runs], int] = {}
+        self._stretches: dict[tuple[int, int], tuple[int, int]] = {}
+        self._mixed: dict[tuple[int, Runs], int] = {}
         self._next = ROOT + 1
 
     def fresh(self, count: int = 1) -> range:
@@ -69,16 +39,58 @@ class PrefixInterner:
         return range(first, first + count)
 
     def blocks(self, runs: Sequence[tuple[int, int]]) -> list[int]:
-        """Names of the whole blocks of a token sequence written as merged runs, first block first."""
-        names = self._names
-        result = []
+        """Names of the whole blocks of a token sequence, first block first; a rest at the end has none.
+
+        Runs that are not merged are merged first, at some cost.
+        """
+        block_size = self.block_size
+        stretches, mixed_names = self._stretches, self._mixed
+        names: list[int] = []
         parent = ROOT
-        for window in windows(runs, self.block_size):
-            key = (parent, window)
-            name = names.get(key)
-            if name is None:
-                name = names[key] = self._next
-                self._next += 1
-            result.append(name)
-            parent = name
-        return result
+        mixed: list[tuple[int, int]] = []
+        missing = 0
+        previous = None
+        for value, length in runs:
+            if value == previous or length <= 0:
+                return self.blocks(merge_runs(runs))
+            previous = value
+            if missing:
+                if length < missing:
+                    mixed.append((value, length))
+                    missing -= length
+                    continue
+                mixed.append((value, missing))
+                length -= missing
+                key = (parent, tuple(mixed))
+                name = mixed_names.get(key)
+                if name is None:
+                    name = mixed_names[key] = self._next
+                    self._next += 1
+                names.append(name)
+                parent = name
+                missing = 0
+            if length >= block_size:
+                whole = length // block_size
+                length -= whole * block_size
+                stretch = stretches.get((parent, value))
+                while stretch is not None and stretch[1] < whole:
+                    first, count = stretch
+                    names.extend(range(first, first + count))
+                    parent = first + count - 1
+                    whole -= count
+                    stretch = stretches.get((parent, value))
+                if stretch is None:
+                    stretches[parent, value] = (self._next, whole)
+                    first = self._next
+                    self._next += whole
+                else:
+                    first = stretch[0]
+                if whole == 1:
+                    names.append(first)
+                else:
+                    names.extend(range(first, first + whole))
+                parent = first + whole - 1
+            if length:
+                mixed = [(value, length)]
+                missing = block_size - length
+        return names

@@ -1,0 +1,138 @@
+"""Conversations whose turns follow one another, in open and closed loops (`spec 08, 6, 7 and 9`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from dynamo_sim.workload.conversations import Conversations
+from dynamo_sim.workload.request import FRESH_TOKEN, Request
+from dynamo_sim.workload.sources import WorkloadSource
+
+
+class SessionDriver(WorkloadSource):
+    """Hands out turns ordered by (due time, session number, turn number).
+
+    A turn is due its delay after the end of the turn before it, whether that one was completed or rejected.
+
+    Args:
+        conversations: sessions; starts and delays as they are to be used.
+        starts_ms: when sessions begin (open loop), or None for a closed loop.
+        cap: sessions active at a time in a closed loop, pauses between turns included.
+        stamp_at_take: whether arrivals are stamped with the instant they are taken, as the one-worker runtime
+            does in a closed loop, where it also takes at most ``cap`` less the requests in flight (`spec 01,
+            13`).
+    """
+
+    def __init__(
+        self,
+        conversations: Conversations,
+        starts_ms: Sequence[float] | None,
+        cap: int | None = None,
+        stamp_at_take: bool = False,
+    ) -> None:
+        super().__init__()
+        self._turns = conversations.turns
+        self._names = conversations.names
+        self._rows = conversations.rows
+        self._delays = conversations.delays
+        self._cap = cap
+        self._stamp_at_take = stamp_at_take
+        self._spoken: dict[int, _Spoken] | None = {} if conversations.delta else None
+        sessions = len(self._rows)
+        if starts_ms is not None:
+            self._due = [(start, session, 0) for session, start in enumerate(starts_ms)]
+            heapify(self._due)
+            self._next_session = sessions
+        else:
+            self._next_session = sessions if cap is None else min(cap, sessions)
+            self._due = [(0.0, session, 0) for session in range(self._next_session)]
+        self.total = self._left = sum(map(len, self._rows))
+        self.hears_endings = self._next_session < sessions or self.total > sessions
+
+    def next_ms(self) -> float | None:
+        """When the next turn is due, of those that wait for nothing but time."""
+        return self._due[0][0] if self._due else None
+
+    def take_due(self, now_ms: float, in_flight: int) -> list[Request]:
+        """The turns due up to now."""
+        due = self._due
+        if not due or due[0][0] > now_ms:
+            return []
+        room = self._left
+        if self._stamp_at_take and self._cap is not None:
+            room = min(room, self._cap - in_flight)
+        taken: list[Request] = []
+        while due and due[0][0] <= now_ms and len(taken) < room:
+            due_ms, session, turn = heappop(due)
+            taken.append(self._request(session, turn, now_ms if self._stamp_at_take else due_ms))
+        self._left -= len(taken)
+        return taken
+
+    def ended(self, request: Request, now_ms: float, rejected: bool) -> None:
+        """Make the next turn of the session due, or the next session in a closed loop."""
+        session, turn = request.session_index, (request.turn_index or 0) + 1
+        rows = self._rows[session]
+        if turn < len(rows):
+            if self._spoken is not None and not rejected:
+                self._spoken[session].answered(request)
+            heappush(self._due, (now_ms + self._delays[rows[turn]], session, turn))
+            return
+        if self._spoken is not None:
+            del self._spoken[session]
+        if self._next_session < len(self._rows):
+            heappush(self._due, (now_ms, self._next_session, 0))
+            self._next_session += 1
+
+    def exhausted(self) -> bool:
+        """Whether every turn of every session was handed out."""
+        return not self._left
+
+    def _request(self, session: int, turn: int, arrival_ms: float) -> Request:
+        rows = self._rows[session]
+        request = self._turns.request(rows[turn], arrival_ms)
+        request.session_id = self._names[session]
+        request.session_index = session
+        request.turn_index = turn
+        if self._spoken is not None:
+            self._spoken.setdefault(session, _Spoken()).asked(request, is_last=turn + 1 == len(rows))
+        return request
+
+
+class _Spoken:
+    """A conversation of increments so far: what was asked and answered, as merged runs (`spec 08, 7`)."""
+
+    __slots__ = ("runs", "tokens")
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, int]] = []
+        self.tokens = 0
+
+    def asked(self, request: Request, is_last: bool) -> None:
+        """Append a turn's own tokens and make the whole conversation its prompt.
+
+        An answer that the trace does not plan gets one token value of its own, repeated. The reference draws
+        a value a token, but only equality counts: the tokens of an answer come up again only in later turns
+        of this session, behind the same tokens and in the same places. The last answer comes up nowhere.
+        """
+        self._append(request.prompt or ())
+        request.prompt = tuple(self.runs)
+        request.input_tokens = self.tokens
+        if request.planned_output is None and not is_last:
+            request.planned_output = (FRESH_TOKEN + request.index,) * request.output_tokens
+
+    def answered(self, request: Request) -> None:
+        """Append the answer of a completed turn."""
+        answer = request.planned_output or ()
+        if answer and answer[0] >= FRESH_TOKEN:
+            self._append(((answer[0], len(answer)),))
+        else:
+            self._append([(value, 1) for value in answer])
+
+    def _append(self, runs: Sequence[tuple[int, int]]) -> None:
+        for value, length in runs:
+            if self.runs and self.runs[-1][0] == value:
+                self.runs[-1] = (value, self.runs[-1][1] + length)
+            else:
+                self.runs.append((value, length))
+            self.tokens += length

@@ -1,0 +1,186 @@
+"""Generated load of constant lengths and intervals (`spec 08, 10`)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate, chain, repeat
+from math import isfinite
+from typing import Protocol
+
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.workload.content import TOKEN_MASK, runs_of_ids
+from dynamo_sim.workload.conversations import Conversations
+from dynamo_sim.workload.request import Request, Runs
+from dynamo_sim.workload.trace.fields import plain_number
+from dynamo_sim.workload.trace.tool_loops import check_shared_ratio, shared_blocks
+
+
+class SyntheticLoad(Protocol):
+    """The parameters; see `spec 08, 10` for what each does."""
+
+    input_tokens: int
+    output_tokens: int
+    request_count: int
+    arrival_interval_ms: float
+    turns_per_session: int
+    shared_prefix_ratio: float
+    num_prefix_groups: int
+    inter_turn_delay_ms: float
+
+
+class SyntheticTurns:
+    """Rows that exist only when they are asked for.
+
+    Args:
+        load: the parameters.
+        rows: number of rows.
+        block_tokens: tokens an id, or None for prompts that are unlike everything else.
+    """
+
+    def __init__(self, load: SyntheticLoad, rows: int, block_tokens: int | None = None) -> None:
+        self._input = load.input_tokens
+        self._output = load.output_tokens
+        self._rows = rows
+        self._block = block_tokens
+        if block_tokens is not None:
+            blocks = -(-load.input_tokens // block_tokens)
+            self._shared = shared_blocks(blocks, load.shared_prefix_ratio, load.num_prefix_groups)
+            self._own = blocks - self._shared
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def content(self, row: int) -> Runs | None:
+        """Shared ids 0, 1, 2, ..., then ids of one counter over all rows that starts at 1."""
+        if self._block is None:
+            return None
+        first = 1 + row * self._own
+        values = [*range(self._shared), *(value & TOKEN_MASK for value in range(first, first + self._own))]
+        return runs_of_ids(values, self._block, self._input)
+
+    def input_tokens(self, row: int) -> int:
+        """Prompt length."""
+        return self._input
+
+    def output_tokens(self, row: int) -> int:
+        """Tokens to generate."""
+        return self._output
+
+    def planned_output(self, row: int) -> None:
+        """Answers are never planned."""
+
+    def request(self, row: int, arrival_ms: float) -> Request:
+        """A new request for ``row``."""
+        return Request(row, arrival_ms, self._input, self._output, self.content(row))
+
+
+class _EqualSessions(Sequence[range]):
+    """Rows of sessions that all have the same number of turns."""
+
+    def __init__(self, sessions: int, turns: int) -> None:
+        self._sessions = sessions
+        self._turns = turns
+
+    def __len__(self) -> int:
+        return self._sessions
+
+    def __getitem__(self, session):  # type: ignore[no-untyped-def]
+        if not 0 <= session < len(self):
+            raise IndexError(session)
+        return range(session * self._turns, (session + 1) * self._turns)
+
+
+def check_counts(load: SyntheticLoad) -> None:
+    """Raise ScenarioError for lengths, counts or an interval out of range."""
+    for name in ("input_tokens", "output_tokens", "request_count"):
+        if getattr(load, name) < 1:
+            raise ScenarioError(f"{name} must be at least 1, got {getattr(load, name)}")
+    if load.num_prefix_groups < 0:
+        raise ScenarioError(f"num_prefix_groups must be 0 or more, got {load.num_prefix_groups}")
+    interval = load.arrival_interval_ms
+    if not (isfinite(interval) and interval >= 0.0):
+        raise ScenarioError(
+            f"arrival_interval_ms must be a finite non-negative number, got {plain_number(interval)}"
+        )
+
+
+def is_plain(load: SyntheticLoad) -> bool:
+    """Whether prompts share nothing and sessions have one turn; values below the bounds count as that."""
+    return not (
+        load.turns_per_session > 1
+        or load.shared_prefix_ratio > 0.0
+        or load.num_prefix_groups > 0
+        or load.inter_turn_delay_ms > 0.0
+    )
+
+
+def plain_arrivals(load: SyntheticLoad, ratio: float) -> array[float]:
+    """Arrival k = (k x interval) / speed-up: a product (`spec 08, 10`)."""
+    interval = float(load.arrival_interval_ms)
+    return array("d", (k * interval / ratio for k in range(load.request_count)))
+
+
+def session_starts(load: SyntheticLoad, ratio: float) -> array[float]:
+    """Session starts: a running sum, then divided; a product differs in the last bits (`spec 08, 10`)."""
+    interval = float(load.arrival_interval_ms)
+    gap = 1000.0 / (1000.0 / interval) if interval else 0.0
+    sums = accumulate(chain((0.0,), repeat(gap, load.request_count - 1)))
+    return array("d", (start / ratio for start in sums))
+
+
+def synthetic_sessions(load: SyntheticLoad, block_tokens: int, ratio: float) -> Conversations:
+    """Sessions of equal turns that share their leading blocks with each other.
+
+    Args:
+        load: the parameters.
+        block_tokens: the engine's block size, which is the size of an id here.
+        ratio: divides delays.
+
+    Raises:
+        ScenarioError: a parameter is out of range.
+    """
+    if load.turns_per_session < 1:
+        raise ScenarioError(f"turns_per_session must be at least 1, got {load.turns_per_session}")
+    delay = load.inter_turn_delay_ms
+    if not (isfinite(delay) and delay >= 0.0):
+        raise ScenarioError(
+            f"inter_turn_delay_ms must be a finite non-negative number, got {plain_number(delay)}"
+        )
+    check_shared_ratio(load.shared_prefix_ratio)
+    turns = load.turns_per_session
+    rows = load.request_count * turns
+    return Conversations(
+        turns=SyntheticTurns(load, rows, block_tokens),
+        names=_Names(load.request_count),
+        rows=_EqualSessions(load.request_count, turns),
+        starts=(),
+        delays=_Constant(delay / ratio, rows),
+    )
+
+
+class _Names(Sequence[str]):
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, session):  # type: ignore[no-untyped-def]
+        if not 0 <= session < len(self):
+            raise IndexError(session)
+        return f"session_{session}"
+
+
+class _Constant(Sequence[float]):
+    def __init__(self, value: float, count: int) -> None:
+        self._value = value
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row):  # type: ignore[no-untyped-def]
+        if not 0 <= row < self._count:
+            raise IndexError(row)
+        return self._value

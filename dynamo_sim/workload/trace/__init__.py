@@ -1,0 +1,1 @@
+"""Trace files: one module a format, and what they have in common (`spec 08, 3`)."""

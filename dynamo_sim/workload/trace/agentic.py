@@ -1,0 +1,158 @@
+"""The format ``agentic_mooncake``: requests that wait for other requests (`spec 08, 8`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_sim.workload.conversations import Workflow
+from dynamo_sim.workload.trace.fields import check_record, number, plain_number, text, wrong
+from dynamo_sim.workload.trace.lines import BadLine, TraceLines
+from dynamo_sim.workload.trace.mooncake import CONTENT_FIELDS, RowContent, read_content
+from dynamo_sim.workload.turns import TurnTable
+
+KNOWN_FIELDS = CONTENT_FIELDS | {
+    "wait_for", "tool_wait_ms", "request_kind", "branches", "prefix_reset", "tool_events"
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Row:
+    line: int
+    request_id: str
+    session: str
+    content: RowContent
+    input_tokens: int
+    wait_for: list[str]
+    wait_ms: float
+    timestamp: float | None
+
+
+def _read_row(line: int, record: Any, block_tokens: int, seen: set[str]) -> _Row:
+    check_record(record, KNOWN_FIELDS)
+    request_id = text(record, "request_id")
+    if request_id is None:
+        raise BadLine(f"failed to parse line {line} as agentic Mooncake JSON: missing field request_id")
+    content = read_content(record, line)
+    timestamp = number(record, "timestamp", "created_time")
+    delay = number(record, "delay", "delay_ms") or 0.0
+    tool_wait = number(record, "tool_wait_ms") or 0.0
+    session = text(record, "session_id")
+    wait_for = record.get("wait_for", [])
+    if not isinstance(wait_for, list | tuple) or not all(isinstance(name, str) for name in wait_for):
+        raise wrong("wait_for", "a list of request ids", wait_for)
+    if not request_id.strip():
+        raise BadLine(f"trace line {line} has empty request_id")
+    if request_id in seen:
+        raise BadLine(f"trace line {line} duplicates request_id {request_id}")
+    capacity = len(content.ids) * block_tokens
+    length = capacity if content.input_tokens is None else content.input_tokens
+    if length > capacity:
+        raise BadLine(
+            f"trace line {line} has input_length {length} but only {capacity} tokens can be synthesized from "
+            f"{len(content.ids)} hash_ids at trace_block_size {block_tokens}"
+        )
+    if timestamp is not None and timestamp < 0.0:
+        raise BadLine(f"trace line {line} has invalid timestamp {plain_number(timestamp)} (ms, 0 or more)")
+    wait_ms = delay + tool_wait
+    if not 0.0 <= wait_ms < float("inf"):
+        raise BadLine(
+            f"trace line {line} has invalid dependency delay {plain_number(wait_ms)} "
+            "(delay + tool_wait_ms: a finite number of ms, 0 or more)"
+        )
+    return _Row(
+        line, request_id, f"request_{line}" if session is None else session, content, length, list(wait_for),
+        wait_ms, timestamp,
+    )  # fmt: skip
+
+
+def read_agentic_mooncake(lines: TraceLines, block_tokens: int) -> Workflow:
+    """Read a workflow of rows of ``block_tokens`` tokens an id.
+
+    Raises:
+        TraceError: a line is wrong, waits for an unknown request, or is part of a cycle; or there is no row.
+            Where bad lines are skipped, lines that wait for a skipped one are skipped too.
+    """
+    rows: list[_Row] = []
+    seen: set[str] = set()
+    for line, record in lines:
+        try:
+            row = _read_row(line, record, block_tokens, seen)
+        except BadLine as bad:
+            lines.refuse(line, bad)
+            continue
+        rows.append(row)
+        seen.add(row.request_id)
+    rows = _sound(rows, lines)
+    if not rows:
+        raise lines.nothing_found()
+
+    table = TurnTable(block_tokens)
+    number_of = {row.request_id: position for position, row in enumerate(rows)}
+    for row in rows:
+        row.content.store(table, row.input_tokens)
+    first = min((row.timestamp for row in rows if row.timestamp is not None), default=0.0)
+    return Workflow(
+        turns=table,
+        sessions=[row.session for row in rows],
+        waits_for=[tuple(dict.fromkeys(number_of[name] for name in row.wait_for)) for row in rows],
+        wait_ms=[row.wait_ms for row in rows],
+        starts=[None if row.timestamp is None else row.timestamp - first for row in rows],
+        file=lines.file,
+        skipped=lines.skipped,
+    )
+
+
+def _sound(rows: list[_Row], lines: TraceLines) -> list[_Row]:
+    """The rows whose dependencies exist and end; refuses the others until there is nothing to refuse."""
+    while True:
+        number_of = {row.request_id: position for position, row in enumerate(rows)}
+        bad: set[int] = set()
+        for position, row in enumerate(rows):
+            for name in row.wait_for:
+                if name not in number_of:
+                    reason = f"request {row.request_id} waits for unknown request_id {name}"
+                elif number_of[name] == position:
+                    reason = f"request {row.request_id} cannot wait for itself"
+                else:
+                    continue
+                bad.add(position)
+                lines.refuse(row.line, f"{reason} (wait_for names request_ids of this trace)")
+                break
+        if not bad:
+            found = find_cycle([[number_of[name] for name in row.wait_for] for row in rows])
+            if found is None:
+                return rows
+            bad.add(found)
+            lines.refuse(rows[found].line, f"cycle detected at request {rows[found].request_id}")
+        rows = [row for position, row in enumerate(rows) if position not in bad]
+
+
+def find_cycle(waits_for: Sequence[Sequence[int]]) -> int | None:
+    """The first row met again while it is still open, searching depth first in order, or None."""
+    fresh, is_open, done = 0, 1, 2
+    state = [fresh] * len(waits_for)
+    for root in range(len(waits_for)):
+        if state[root] != fresh:
+            continue
+        state[root] = is_open
+        path = [(root, iter(waits_for[root]))]
+        while path:
+            row, rest = path[-1]
+            following = next(rest, None)
+            if following is None:
+                state[row] = done
+                path.pop()
+            elif state[following] == is_open:
+                return following
+            elif state[following] == fresh:
+                state[following] = is_open
+                path.append((following, iter(waits_for[following])))
+    return None
+
+
+def schedule_workflow(workflow: Workflow, ratio: float) -> None:
+    """Divide the times of a workflow by ``ratio``, in place (`spec 08, 8`)."""
+    workflow.starts = [None if start is None else start / ratio for start in workflow.starts]
+    workflow.wait_ms = [wait / ratio for wait in workflow.wait_ms]

@@ -1,0 +1,136 @@
+"""The lines of a trace: opening, decompressing, parsing, and what happens to a bad one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import zstandard
+
+from dynamo_sim.errors import TraceError
+
+GZIP_SUFFIXES = (".gz",)
+ZSTD_SUFFIXES = (".zst", ".zstd")
+
+
+class BadLine(Exception):
+    """One line is wrong. Row readers raise it; `TraceLines.refuse` decides what comes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedLine:
+    """A line that was left out because bad lines are to be skipped; ``file`` is None for inline records."""
+
+    file: str | None
+    line: int
+    reason: str
+
+
+class RepeatedKeys(dict[str, Any]):
+    """A JSON object in which some keys were given more than once (the last value counts)."""
+
+    repeated: frozenset[str] = frozenset()
+
+
+class TraceLines:
+    """The records of one trace, in order, with their line numbers.
+
+    Iterating yields ``(line, value)``: the position from 1 and the parsed JSON value. Blank lines are left
+    out but counted (`spec 08, 3`). Inline records are taken as they are, numbered from 1.
+
+    Args:
+        source: path of a file of JSON lines (``.gz``, ``.zst`` and ``.zstd`` are decompressed), or the
+            records.
+        skip_bad_lines: note bad lines in ``skipped`` instead of failing at the first.
+
+    Attributes:
+        file: the path as text, or None for inline records.
+        skipped: what was left out so far.
+    """
+
+    def __init__(self, source: str | Path | Sequence[Any], skip_bad_lines: bool = False) -> None:
+        self._path = Path(source) if isinstance(source, str | Path) else None
+        self._records: Sequence[Any] = () if isinstance(source, str | Path) else source
+        self._skip = skip_bad_lines
+        self.file = None if self._path is None else str(self._path)
+        self.skipped: list[SkippedLine] = []
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        if self._path is None:
+            yield from enumerate(self._records, start=1)
+            return
+        decode = _DECODER.decode
+        try:
+            with _open(self._path) as file:
+                for line, raw in enumerate(file, start=1):
+                    if raw.isspace():
+                        continue
+                    try:
+                        value = decode(raw.decode("utf-8"))
+                    except (ValueError, RecursionError) as error:
+                        self.refuse(line, f"failed to parse line {line} as JSON: {_explain(error)}")
+                        continue
+                    yield line, value
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise TraceError(f"cannot read the trace: {reason}", self.file) from error
+
+    def refuse(self, line: int, reason: str | BadLine) -> None:
+        """Raise TraceError for a line, or note it as skipped where bad lines are to be skipped."""
+        if not self._skip:
+            raise TraceError(str(reason), self.file, line)
+        self.skipped.append(SkippedLine(self.file, line, str(reason)))
+
+    def nothing_found(self) -> TraceError:
+        """The error for a trace without a single usable row."""
+        text = f"trace file {self.file or '(inline records)'} did not contain any requests"
+        if self.skipped:
+            first = self.skipped[0]
+            text += (
+                f" ({len(self.skipped)} bad lines were skipped, the first: line {first.line}, {first.reason})"
+            )
+        return TraceError(text, self.file)
+
+
+def _open(path: Path) -> IO[bytes]:
+    suffix = path.suffix.lower()
+    if suffix in GZIP_SUFFIXES:
+        return io.BufferedReader(gzip.open(path, "rb"), 1 << 18)
+    if suffix in ZSTD_SUFFIXES:
+        stream = zstandard.ZstdDecompressor().stream_reader(
+            path.open("rb"), read_across_frames=True, closefd=True
+        )
+        return io.BufferedReader(stream, 1 << 18)
+    return path.open("rb")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    if len(plain) == len(pairs):
+        return plain
+    marked = RepeatedKeys(plain)
+    times = Counter(key for key, _ in pairs)
+    marked.repeated = frozenset(key for key, count in times.items() if count > 1)
+    return marked
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8"
+    return str(error)

@@ -1,0 +1,136 @@
+"""The format ``applied_compute_agentic``: sessions that alternate answers and tool calls (`spec 08, 8`)."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.workload.conversations import Conversations
+from dynamo_sim.workload.trace.fields import (
+    as_number,
+    check_record,
+    half_up,
+    plain_number,
+    require,
+    whole,
+    whole_list,
+    wrong,
+)
+from dynamo_sim.workload.trace.lines import BadLine, TraceLines
+from dynamo_sim.workload.turns import TurnTable
+
+LISTS = ("assistant_response_length", "tool_call_output_length", "tool_call_latency")
+FIELDS = ("num_turns", "input_prompt_length", *LISTS, "final_assistant_response_length")
+KNOWN_FIELDS = frozenset(FIELDS)
+
+
+@dataclass(slots=True)
+class _Loop:
+    prompt_tokens: int
+    responses: list[int]
+    tool_outputs: list[int]
+    latencies_s: list[float]
+
+
+def _read_row(line: int, record: Any) -> _Loop:
+    check_record(record, KNOWN_FIELDS)
+    require(record, FIELDS)
+    turns = whole(record, "num_turns") or 0
+    prompt = whole(record, "input_prompt_length") or 0
+    final = whole(record, "final_assistant_response_length") or 0
+    responses = whole_list(record, "assistant_response_length") or []
+    outputs = whole_list(record, "tool_call_output_length") or []
+    latencies = record["tool_call_latency"]
+    if not isinstance(latencies, list | tuple):
+        raise wrong("tool_call_latency", "a list of numbers (seconds)", latencies)
+    latencies = [as_number(f"tool_call_latency[{i}]", value) for i, value in enumerate(latencies)]
+    for name, values in zip(LISTS, (responses, outputs, latencies), strict=True):
+        if len(values) != turns:
+            raise BadLine(
+                f"trace line {line} field {name} length {len(values)} does not match num_turns {turns}"
+            )
+    if prompt < 1:
+        raise BadLine(f"trace line {line} input_prompt_length must be positive")
+    for i, value in enumerate(latencies):
+        if value < 0.0:
+            raise BadLine(
+                f"trace line {line} tool_call_latency[{i}] must be a finite non-negative number "
+                f"(seconds), found {plain_number(value)}"
+            )
+    return _Loop(prompt, [*responses, final], outputs, latencies)
+
+
+def check_shared_ratio(ratio: float) -> None:
+    """Raise ScenarioError unless a share of prompt blocks lies between 0 and 1."""
+    if not 0.0 <= ratio <= 1.0:
+        raise ScenarioError(f"shared_prefix_ratio must be between 0.0 and 1.0, got {plain_number(ratio)}")
+
+
+def shared_blocks(prompt_blocks: int, ratio: float, groups: int) -> int:
+    """How many leading blocks of a prompt are shared; half a block rounds up (`spec 08, 8 and 10`)."""
+    if not (ratio > 0.0 and groups > 0):
+        return 0
+    return min(prompt_blocks, half_up(prompt_blocks * ratio))
+
+
+def read_applied_compute(lines: TraceLines, block_tokens: int, ratio: float, groups: int) -> Conversations:
+    """Read tool loops; each line is a session whose prompt grows by answer and tool output.
+
+    Shared ids are the numbers 0, 1, 2, ... and the others come from one counter that starts at 1, so that the
+    two can coincide; the reference has it so, and the group of a line is lost there (`spec 08, 8`).
+
+    Args:
+        lines: the records.
+        block_tokens: tokens an id.
+        ratio: share of the first prompt's blocks that is shared, 0 to 1.
+        groups: only whether it is above 0 matters.
+
+    Raises:
+        ScenarioError: ``ratio`` is out of range.
+        TraceError: a line is wrong (unless bad lines are skipped), or there is no row.
+    """
+    check_shared_ratio(ratio)
+    table = TurnTable(block_tokens)
+    names: list[str] = []
+    rows: list[list[int]] = []
+    delays = array("d")
+    row_lines = array("q")
+    counter = 1
+    for line, record in lines:
+        try:
+            loop = _read_row(line, record)
+        except BadLine as bad:
+            lines.refuse(line, bad)
+            continue
+        tokens = loop.prompt_tokens
+        shared = shared_blocks(-(-tokens // block_tokens), ratio, groups)
+        first = table.store_ids(range(shared))
+        stored = shared
+        session: list[int] = []
+        for turn, response in enumerate(loop.responses):
+            if turn:
+                tokens += loop.responses[turn - 1] + loop.tool_outputs[turn - 1]
+            more = -(-tokens // block_tokens) - stored
+            if more > 0:
+                table.store_ids(range(counter, counter + more))
+                counter += more
+                stored += more
+            session.append(table.add(first, tokens, response))
+            delays.append(loop.latencies_s[turn - 1] * 1000.0 if turn else 0.0)
+            row_lines.append(line)
+        names.append(f"applied_compute_agentic_session_{line}")
+        rows.append(session)
+    if not rows:
+        raise lines.nothing_found()
+    return Conversations(
+        turns=table,
+        names=names,
+        rows=rows,
+        starts=[None] * len(rows),
+        delays=delays,
+        lines=row_lines,
+        file=lines.file,
+        skipped=lines.skipped,
+    )
