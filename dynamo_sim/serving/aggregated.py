@@ -75,6 +75,7 @@ class AggregatedServing:
         self._tick_timer = clock.timer()
         self._tick_due = False
         self._ended = 0
+        self._handled_ms = 0.0
         self._next_progress = 0
         self._begun = False
         watched = controller is not None and controller.wants_passes
@@ -97,8 +98,8 @@ class AggregatedServing:
         self.clock.run_dry()
         if not self.done:
             self._refuse_dead_end()
-        self.collector.worker_time_until(self.clock.now)
-        self.collector.records.end_ms = self.clock.now
+        self.collector.worker_time_until(self._handled_ms)
+        self.collector.records.end_ms = self._handled_ms
 
     # ------------------------------------------------------------ processes report
 
@@ -145,6 +146,7 @@ class AggregatedServing:
             self._arrival_ms = None
             if not self._settle_scheduled and not fleet.leaving and clock.instant_is_complete:
                 # Nothing else happens now: requests for busy workers just join their queues.
+                self._handled_ms = clock.now
                 for request in source.take_due(clock.now, fleet.in_flight):
                     self._dispatch(request)
                 if not fleet.idle_with_work:
@@ -168,6 +170,7 @@ class AggregatedServing:
             if step is not None:
                 # Passes that have begun are noted to their ends, but their completions never happen.
                 process.cut(math.nextafter(cap_ms, math.inf))
+                self._handled_ms = max(self._handled_ms, step.last_start_ms)
                 self.fleet.workers[process.worker_id].scheduler.finish(step)
                 self.collector.passed(process.worker_id, step)
         self._stop()
@@ -184,7 +187,7 @@ class AggregatedServing:
         """The rounds of the present instant (`spec 01, 6`)."""
         self._settle_scheduled = False
         fleet, source, due = self.fleet, self.source, self._due
-        now = self.clock.now
+        now = self._handled_ms = self.clock.now
         self._round = 0
         changed = True
         while changed:
@@ -204,7 +207,7 @@ class AggregatedServing:
                 if removed:
                     self._close(removed)
                     changed = True
-            if self._tick_due and not due:
+            if self._tick_due and not due and self.clock.instant_is_complete:
                 self._tick_due = False
                 if not self._is_over():
                     self._tick()

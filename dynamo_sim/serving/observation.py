@@ -95,14 +95,15 @@ class PassBuffer:
     def ended(self, worker_id: int, step: Step, now_ms: float, round_number: int) -> None:
         """Note a step that ended in that round of the present instant."""
         last = len(step.ends_ms) - 1
+        if step.ends_ms[last] == step.start_ms:
+            # Passes of no time ran in the round, after the completions.
+            for index in range(last + 1):
+                self._immediate += 1
+                self._rows.append(((now_ms, round_number, 1, now_ms, 0, self._immediate), worker_id, step, index))
+            self._count(step, last + 1)
+            return
         self._passes(worker_id, step, last)
-        start = step.last_start_ms
-        if step.ends_ms[last] > start:
-            order: Order = (now_ms, round_number, 0, *step.order)
-        else:  # took no time: it ran in the round, after the completions
-            self._immediate += 1
-            order = (now_ms, round_number, 1, start, 0.0, self._immediate)
-        self._rows.append((order, worker_id, step, last))
+        self._rows.append(((now_ms, round_number, 0, *step.order), worker_id, step, last))
         self._count(step, 1)
 
     def under_way(self, worker_id: int, step: Step, now_ms: float) -> None:
