@@ -12,6 +12,7 @@ from dynamo_sim.workload.conversations import (
     check_ratio,
     schedule_open,
 )
+from dynamo_sim.workload.generated.build import generated_source
 from dynamo_sim.workload.plain_list import CappedList, OpenList
 from dynamo_sim.workload.session_driver import SessionDriver
 from dynamo_sim.workload.sources import WorkloadSource
@@ -37,6 +38,7 @@ def build_source(
     single_worker: bool = False,
     honour_cap_with_ticks: bool = False,
     disaggregated: bool = False,
+    seed: int = 0,
 ) -> WorkloadSource:
     """Build the source of requests that ``spec`` describes.
 
@@ -52,6 +54,7 @@ def build_source(
             taken.
         honour_cap_with_ticks: make ``concurrency`` a cap on sessions in runs with ticks too.
         disaggregated: whether prefill and decode are separate fleets, for which some formats are refused.
+        seed: the scenario's seed; only generated loads are random.
 
     Raises:
         ScenarioError: the parameters are out of range or do not go together.
@@ -59,6 +62,14 @@ def build_source(
     """
     if concurrency is not None and concurrency < 1:
         raise ScenarioError(f"replay_concurrency must be at least 1, got {concurrency} (concurrency)")
+    if spec.kind == "generated":
+        return generated_source(
+            spec,
+            seed=seed,
+            concurrency=concurrency,
+            stamp_at_take=single_worker and concurrency is not None,
+            disaggregated=disaggregated,
+        )
     ratio = float(spec.arrival_speedup_ratio)
     cap = concurrency
     if ticks and concurrency is not None:

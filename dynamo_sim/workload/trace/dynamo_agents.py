@@ -72,7 +72,7 @@ def link_agents(
                 request.file,
                 request.line,
             )
-    link_of_child = _check_links(requests, links, parents)
+    links_of_child = _check_links(requests, links)
 
     waits_for: list[dict[int, None]] = [{} for _ in requests]
     for chain in chains.values():
@@ -85,7 +85,7 @@ def link_agents(
             continue
         first = chains[child][0]
         last = max(chains[child], key=lambda row: (requests[row].end_ms, *_start_and_id(requests[row])))
-        link = link_of_child.get(child)
+        link = _only_link(links_of_child.get(child, []), parent)
         if link is not None:
             waits_for[first][row_of[link.source]] = None
             if link.consumer is not None:
@@ -119,37 +119,37 @@ def _start_and_id(request: Recorded) -> tuple[int, str]:
     return request.start_ms, request.request_id
 
 
-def _check_links(
-    requests: Sequence[Recorded], links: Sequence[ToolLink], parents: dict[str, str]
-) -> dict[str, ToolLink]:
-    """Check what tools say about requests; returns the link of each child session."""
+def _fault(link: ToolLink, text: str) -> TraceError:
+    return TraceError(f"tool {link.tool} {text}", link.file, link.line)
+
+
+def _check_links(requests: Sequence[Recorded], links: Sequence[ToolLink]) -> dict[str, list[ToolLink]]:
+    """Check what tools say about requests; returns the links of each child session."""
     session_of = {request.request_id: request.session for request in requests}
-    link_of_child: dict[str, ToolLink] = {}
-
-    def fault(link: ToolLink, text: str) -> TraceError:
-        return TraceError(text, link.file, link.line)
-
+    links_of_child: dict[str, list[ToolLink]] = {}
     for link in links:
         if link.mode not in MODES:
-            raise fault(
-                link,
-                f"tool {link.tool} has unsupported execution_mode {link.mode} (allowed: {', '.join(MODES)})",
-            )
+            raise _fault(link, f"has unsupported execution_mode {link.mode} (allowed: {', '.join(MODES)})")
         for name in (link.source, link.consumer):
             if name is None:
                 continue
             if name not in session_of:
-                raise fault(link, f"tool {link.tool} references unknown request_id {name}")
+                raise _fault(link, f"references unknown request_id {name}")
             if session_of[name] != link.session:
-                raise fault(link, f"tool {link.tool} request {name} belongs to a different session")
-        if link.child is None:
-            continue
-        if link.child in link_of_child:
-            raise fault(link, f"multiple tool events reference child session {link.child}")
-        link_of_child[link.child] = link
-        parent = parents.get(link.child)
-        if parent is not None and link.session != parent:
-            raise fault(
-                link, f"tool {link.tool} source request {link.source} is not in parent session {parent}"
-            )
-    return link_of_child
+                raise _fault(link, f"request {name} belongs to a different session")
+        if link.child is not None:
+            links_of_child.setdefault(link.child, []).append(link)
+    return links_of_child
+
+
+def _only_link(links: Sequence[ToolLink], parent: str) -> ToolLink | None:
+    """The link of a child session of ``parent``; only children whose parent has requests are looked at."""
+    if not links:
+        return None
+    if len(links) > 1:
+        raise TraceError(
+            f"multiple tool events reference child session {links[1].child}", links[1].file, links[1].line
+        )
+    if links[0].session != parent:
+        raise _fault(links[0], f"source request {links[0].source} is not in parent session {parent}")
+    return links[0]
