@@ -14,8 +14,13 @@ import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
-COMMANDS = ("run", "validate", "schema")
-"""Subcommands in the order of the help; each is a module of `dynamo_sim.commands` with an `add_parser`."""
+COMMANDS = {
+    "run": "dynamo_sim.commands.run",
+    "validate": "dynamo_sim.commands.validate",
+    "schema": "dynamo_sim.commands.schema",
+    "timing": "dynamo_sim.timing.timing_command",
+}
+"""Subcommands in the order of the help, each with the module whose `add_parser` brings it."""
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -33,8 +38,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dynamo-sim", description="Simulate a fleet of LLM inference workers.")
     parser.add_argument("--version", action="version", version=f"dynamo-sim {_version()}")
     subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        importlib.import_module(f"dynamo_sim.commands.{name}").add_parser(subparsers)
+    for module in COMMANDS.values():
+        importlib.import_module(module).add_parser(subparsers)
     return parser
 
 

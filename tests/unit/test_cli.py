@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -236,7 +235,8 @@ def test_schema_is_printed_or_written(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_help_and_version_end_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
-    assert all(name in capsys.readouterr().out for name in cli.COMMANDS)
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in cli.COMMANDS)
     assert cli.main(["--version"]) == 0
 
 
@@ -255,7 +255,7 @@ def test_help_imports_nothing_heavy() -> None:
 def start(*arguments: str, **more: Any) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [sys.executable, "-m", "dynamo_sim", *arguments],
+        [sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -264,12 +264,25 @@ def start(*arguments: str, **more: Any) -> subprocess.Popen[str]:
     )
 
 
+SLOW_RUN = """
+import sys, time
+from dynamo_sim import cli, simulation
+
+def run(scenario):
+    print("running", flush=True)
+    time.sleep(60)
+
+simulation.run = run
+sys.exit(cli.main(["run", "demo.yaml"]))
+"""
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_ends_a_run_without_traceback_and_leftovers(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    process = start("run", "demo.yaml", "--set", "workload.request_count=100000000")
-    time.sleep(2.0)
+    process = start("-c", SLOW_RUN)
+    assert process.stdout is not None and process.stdout.readline() == "running\n"
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code
@@ -278,7 +291,7 @@ def test_signal_ends_a_run_without_traceback_and_leftovers(
 
 
 def test_closed_pipe_is_no_traceback() -> None:
-    process = start("schema")
+    process = start("-m", "dynamo_sim", "schema")
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     assert process.wait(timeout=60) == 1

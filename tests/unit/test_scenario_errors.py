@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from dynamo_sim.cli import main
+from dynamo_sim.scenario import Scenario
+from dynamo_sim.scenario.explain import models_of, tags_of
 
 GOOD = """\
 name: demo
@@ -24,6 +26,10 @@ workload:
   records:
     - {timestamp: 0, input_length: 8, output_length: 2, hash_ids: [1]}
 """
+
+KINDS = ", ".join(
+    repr(tag) for model in models_of(Scenario.model_fields["workload"].annotation) for tag in tags_of(model)
+)
 
 ENGINE = GOOD + "fleet:\n  engine:\n"
 
@@ -63,12 +69,11 @@ MALFORMED = {
     "missing-section": ("name: demo\n", "x.yaml:1:1: workload: missing, and has no default"),
     "missing-kind": (
         GOOD.replace("  kind: synthetic\n", ""),
-        "x.yaml:2:1: workload.kind: missing; must be one of 'synthetic', 'trace'",
+        f"x.yaml:2:1: workload.kind: missing; must be one of {KINDS}",
     ),
     "unknown-kind": (
         GOOD.replace("synthetic", "synthtic"),
-        "x.yaml:3:9: workload.kind: found 'synthtic'; must be one of 'synthetic', 'trace'; "
-        "did you mean 'synthetic'?",
+        f"x.yaml:3:9: workload.kind: found 'synthtic'; must be one of {KINDS}; did you mean 'synthetic'?",
     ),
     "section-is-a-number": (GOOD + "fleet: 4\n", "x.yaml:7:8: fleet: found 4; must be a section of keys"),
     "section-is-empty": (
