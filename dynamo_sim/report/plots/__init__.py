@@ -18,7 +18,7 @@ from dynamo_sim.report.plots.timeline import draw_timeline
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
 
-LATENCY_SIZE = (8.0, 4.8)
+LATENCY_SIZE = (9.0, 5.0)
 TIMELINE_SIZE = (10.0, 9.5)
 TIMELINE_PANELS = 4
 

@@ -16,8 +16,10 @@ from dynamo_sim.metrics.lifespans import Lifespan, lifespans
 from dynamo_sim.report.plots.style import (
     GREY,
     LIGHT_GREY,
+    NO_PASSES,
     SKY,
     VERMILION,
+    duration_text,
     say,
     tidy,
     time_unit,
@@ -32,7 +34,7 @@ Floats = NDArray[np.float64]
 KINDS = (("prefill", VERMILION), ("decode", SKY), ("prefill and decode", "#0B2E4F"), ("neither", GREY))
 """What a pass does, by number, and its colour: medium, light and dark, to be told apart in grey too."""
 
-ROW_HEIGHT = 0.8
+ROW_HEIGHT = 0.72
 MOST_BARS = 4_000
 MOST_OUTLINED_BARS = 400
 SAMPLES = 500
@@ -40,12 +42,12 @@ SAMPLES = 500
 
 def draw_gantt(ax: Axes, result: RunResult, window_ms: tuple[float, float] | None) -> Axes:
     """One row a worker. Few passes are single bars; of many, their share of short times is shown."""
-    start_ms, end_ms = (0.0, max(result.end_ms, 1e-3)) if window_ms is None else window_ms
+    start_ms, end_ms = (0.0, result.end_ms or 1.0) if window_ms is None else window_ms
     if not start_ms < end_ms:
         raise ValueError(f"the window must end after it starts, got {start_ms} to {end_ms} ms")
     title = "Passes by worker"
     if not result.has_passes:
-        say(ax, title, "not known: forward passes were not recorded")
+        say(ax, title, NO_PASSES)
         return ax
     columns = result.pass_columns
     inside = (columns["end_ms"] > start_ms) & (columns["start_ms"] < end_ms)
@@ -74,7 +76,7 @@ def draw_gantt(ax: Axes, result: RunResult, window_ms: tuple[float, float] | Non
         _bars(ax, starts / unit_ms, ends / unit_ms, rows, kinds)
     else:
         _shares(ax, starts, ends, rows, kinds, np.linspace(start_ms, end_ms, SAMPLES + 1), unit_ms)
-        title += f" (height: share of {(end_ms - start_ms) / SAMPLES / unit_ms:.3g} {unit})"
+        title += f" (height: share of each {duration_text((end_ms - start_ms) / SAMPLES)})"
     shown = [
         Patch(color=colour, label=name) for kind, (name, colour) in enumerate(KINDS) if (kinds == kind).any()
     ]
@@ -126,15 +128,20 @@ def _shares(
     edges: Floats,
     unit_ms: float,
 ) -> None:
-    for row in np.unique(rows).tolist():
-        base = np.full(len(edges) - 1, row + ROW_HEIGHT / 2)
-        for kind, (_, colour) in enumerate(KINDS):
-            mine = (rows == row) & (kinds == kind)
-            if mine.any():
-                share = Level.of_spans(starts[mine], ends[mine], 1.0).means(edges)
-                top = base - share * ROW_HEIGHT  # rows count downwards
-                ax.stairs(top, edges / unit_ms, baseline=base, fill=True, color=colour, linewidth=0, zorder=2)
-                base = top
+    order = np.lexsort((kinds, rows))
+    starts, ends, rows, kinds = starts[order], ends[order], rows[order], kinds[order]
+    groups = rows * len(KINDS) + kinds
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    row, base = -1, np.empty(0)
+    for begin, end in zip(first, np.append(first[1:], len(groups)), strict=True):
+        if rows[begin] != row:
+            row = rows[begin]
+            base = np.full(len(edges) - 1, row + ROW_HEIGHT / 2)
+        share = Level.of_spans(starts[begin:end], ends[begin:end], 1.0).means(edges)
+        top = base - share * ROW_HEIGHT  # rows count downwards
+        colour = KINDS[kinds[begin]][1]
+        ax.stairs(top, edges / unit_ms, baseline=base, fill=True, color=colour, linewidth=0, zorder=2)
+        base = top
 
 
 def _lives(

@@ -17,6 +17,7 @@ from dynamo_sim.report.plots.style import (
     GREEN,
     INK,
     VERMILION,
+    bound_line,
     duration_text,
     plain_log,
     say,
@@ -53,30 +54,30 @@ REQUESTS_A_BIN = 20
 def draw_distributions(ax: Axes, columns: RequestColumns, sla: Sla | None) -> Axes:
     """Cumulative distributions of TTFT, TPOT and E2E over the requests the summary counts."""
     served = columns.where(columns.counting)
-    title = f"Latency of {len(served):,} request" + ("" if len(served) == 1 else "s")
     if not len(served):
         say(ax, "Latency", "no request got a token")
         return ax
     shown = [getattr(served, column) for _, column, *_ in CURVES]
     shown = [values[~np.isnan(values)] for values in shown]
     logarithmic = wants_log(np.concatenate(shown))
-    for values, (label, _, bound_name, colour, style) in zip(shown, CURVES, strict=True):
+    for values, (label, _, _, colour, style) in zip(shown, CURVES, strict=True):
         if len(values):
             _curve(ax, values, label, colour, style, logarithmic)
-        bound = None if sla is None else getattr(sla, bound_name)
-        if bound is not None and (bound > 0 or not logarithmic):
-            name = f"{label} bound {duration_text(bound)}"
-            ax.axvline(bound, color=colour, linestyle=(0, (1, 1.5)), linewidth=1.6, label=name)
     if logarithmic:
         ax.set_xscale("log")
         plain_log(ax.xaxis, *ax.get_xlim())
     else:
         ax.set_xlim(left=0.0)
+    handles: list[Any] = ax.get_legend_handles_labels()[0]
+    for label, _, bound_name, colour, _ in CURVES:
+        bound = None if sla is None else getattr(sla, bound_name)
+        if bound is not None:
+            handles.append(bound_line(ax, "x", bound, f"{label} bound", colour))
     ax.set_ylim(0.0, 103.0)
     ax.set_xlabel("latency (ms" + (", logarithmic)" if logarithmic else ")"))
     ax.set_ylabel("requests at or below (%)")
     tidy(ax)
-    title_and_legend(ax, title)
+    title_and_legend(ax, f"Latency of {len(served):,} request{'' if len(served) == 1 else 's'}", handles)
     return ax
 
 
@@ -115,35 +116,45 @@ def draw_over_time(ax: Axes, columns: RequestColumns, metric: str, sla: Sla | No
     """Percentile bands of a latency by time of arrival; every request as a dot while they are few."""
     if metric not in METRICS:
         raise ValueError(f"unknown metric {metric!r}: choose one of {', '.join(METRICS)}")
-    title, column, bound_name = METRICS[metric]
+    name, column, bound_name = METRICS[metric]
     values = getattr(columns, column)
     known = ~np.isnan(values) & columns.counting
     values, arrival_ms = values[known], columns.arrival_ms[known]
     if not len(values):
-        say(ax, title, "no request has it")
+        say(ax, name, "no request has it")
         return ax
-    first_ms, last_ms = float(arrival_ms.min()), float(arrival_ms.max())
-    unit_ms, unit = time_unit(last_ms)
-    bins = int(np.clip(len(values) // REQUESTS_A_BIN, 1, MOST_BINS)) if last_ms > first_ms else 1
-    edges = np.linspace(first_ms, max(last_ms, first_ms + 1.0), bins + 1)
-    place = np.clip(np.searchsorted(edges, arrival_ms, "right") - 1, 0, bins - 1)
-    handles = _bands(ax, edges / unit_ms, *_percentiles_by_bin(values, place, bins))
+    last_ms = float(arrival_ms.max())
+    unit_ms, unit = time_unit(float(np.nanmax(columns.last_token_ms)))
+    title = f"{name} by arrival"
+    handles: list[Any] = []
+    lowest, highest = values.min(), values.max()
     if len(values) <= MOST_DOTS:
-        ax.scatter(arrival_ms / unit_ms, values, s=7, color=INK, alpha=0.45, linewidths=0, rasterized=True)
+        size = 7.0 if len(values) > 300 else 18.0
+        ax.scatter(arrival_ms / unit_ms, values, s=size, color=INK, alpha=0.45, linewidths=0, rasterized=True)
         handles.append(Line2D([], [], color=INK, marker="o", markersize=3, linestyle="", label="request"))
-    bound = None if sla is None or bound_name is None else getattr(sla, bound_name)
-    if bound is not None:
-        name = f"bound {duration_text(bound)}"
-        handles.append(ax.axhline(bound, color=VERMILION, linewidth=1.4, label=name))
-    if wants_log(values, decades=2.0):
+    if len(values) >= 2 * REQUESTS_A_BIN and last_ms > arrival_ms.min():
+        bins = min(len(values) // REQUESTS_A_BIN, MOST_BINS)
+        edges = np.linspace(float(arrival_ms.min()), last_ms, bins + 1)
+        place = np.clip(np.searchsorted(edges, arrival_ms, "right") - 1, 0, bins - 1)
+        levels = _percentiles_by_bin(values, place, bins)
+        handles = _bands(ax, edges / unit_ms, *levels) + handles
+        title += f", {bins} time bins"
+        if len(values) > MOST_DOTS:  # single requests are out of sight: show all of the bands, no more
+            lowest, highest = np.nanmin(levels[0]), np.nanmax(levels[2])
+    if wants_log(values, decades=2.0) and lowest > 0:
         ax.set_yscale("log")
+        ax.set_ylim(lowest * 0.8, highest * 1.25)
         plain_log(ax.yaxis, *ax.get_ylim())
     else:
-        ax.set_ylim(bottom=0.0)
+        ax.set_ylim(0.0, max(highest * 1.06, 1e-3))
+    bound = None if sla is None or bound_name is None else getattr(sla, bound_name)
+    if bound is not None:
+        handles.append(bound_line(ax, "y", bound, "bound", VERMILION))
+    ax.set_xlim(0.0, max(last_ms * 1.01, 1.0) / unit_ms)
     ax.set_xlabel(f"arrival ({unit})")
-    ax.set_ylabel(f"{title.lower()} (ms)")
+    ax.set_ylabel(f"{name.lower()} (ms)")
     tidy(ax)
-    title_and_legend(ax, f"{title} by arrival, {bins} time bin{'s' if bins > 1 else ''}", handles)
+    title_and_legend(ax, title, handles)
     return ax
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
@@ -15,6 +16,8 @@ BLUE, SKY, GREEN, VERMILION, ORANGE = "#0072B2", "#56B4E9", "#009E73", "#D55E00"
 GREY, LIGHT_GREY, INK = "#7F7F7F", "#ECECEC", "#222222"
 
 LEGEND_POINTS = 8.5
+
+NO_PASSES = "no forward pass was recorded (scenario key report.passes)"
 
 TIME_UNITS = ((2 * 3_600_000.0, 3_600_000.0, "h"), (600_000.0, 60_000.0, "min"), (2_000.0, 1_000.0, "s"))
 
@@ -76,9 +79,31 @@ def say(ax: Axes, title: str, text: str) -> None:
     """Instead of a picture: why there is none."""
     ax.set_title(title, loc="left")
     ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=GREY, wrap=True)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    tidy(ax)
+    # Ticks themselves may be shared with other axes, so they are only hidden here.
+    ax.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def bound_line(ax: Axes, axis: str, bound_ms: float, name: str, colour: str) -> Any:
+    """A dotted line at a bound, and what to explain in the legend; limits of the axis must be set before.
+
+    A bound far from the data is named in the legend only: drawing it would squash what there is to see.
+    """
+    low, high = ax.get_xlim() if axis == "x" else ax.get_ylim()
+    logarithmic = (ax.get_xscale() if axis == "x" else ax.get_yscale()) == "log"
+    reach = 10.0 if logarithmic else 1.6
+    visible = low / reach <= bound_ms <= high * reach and (bound_ms > 0 or not logarithmic)
+    name = f"{name} {duration_text(bound_ms)}" + ("" if visible else " (out of view)")
+    look: dict[str, Any] = {"color": colour, "linestyle": (0, (1, 1.5)), "linewidth": 1.7, "label": name}
+    if not visible:
+        return Line2D([], [], **look)
+    margin = 1.15 if logarithmic else 1.05
+    if axis == "x":
+        ax.set_xlim(min(low, bound_ms / margin) if logarithmic else low, max(high, bound_ms * margin))
+        return ax.axvline(bound_ms, **look)
+    ax.set_ylim(min(low, bound_ms / margin) if logarithmic else low, max(high, bound_ms * margin))
+    return ax.axhline(bound_ms, **look)
 
 
 def title_and_legend(ax: Axes, title: str, handles: list[Any] | None = None) -> None:
@@ -87,9 +112,9 @@ def title_and_legend(ax: Axes, title: str, handles: list[Any] | None = None) -> 
     if not found:
         ax.set_title(title, loc="left")
         return
-    longest = max(len(str(handle.get_label())) for handle in found)
+    widths = [0.5 * len(str(handle.get_label())) + 4.8 for handle in found]  # in letter heights, about
     room = ax.get_window_extent().width / ax.figure.dpi * 72.0 / LEGEND_POINTS
-    columns = min(len(found), max(1, int(room / (0.56 * longest + 4.5))))
+    columns = len(found) if sum(widths) <= room else min(len(found), max(1, int(room / max(widths))))
     rows = -(-len(found) // columns)
     ax.legend(
         handles=found,

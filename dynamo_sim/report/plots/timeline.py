@@ -16,6 +16,7 @@ from dynamo_sim.report.plots.style import (
     BLUE,
     GREY,
     INK,
+    NO_PASSES,
     ORANGE,
     SKY,
     VERMILION,
@@ -38,7 +39,7 @@ STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("leaving", GREY,
 
 def draw_timeline(axes: Sequence[Axes], result: RunResult) -> None:
     """Fill four axes, top to bottom; they are given the same time axis, whether or not they share it."""
-    end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0)), 1e-3)
+    end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0))) or 1.0
     unit_ms, unit = time_unit(end_ms)
     _rates(axes[0], result, end_ms, unit_ms)
     _workers(axes[1], result, end_ms, unit_ms)
@@ -47,6 +48,7 @@ def draw_timeline(axes: Sequence[Axes], result: RunResult) -> None:
     for ax in axes:
         ax.set_xlim(0.0, end_ms / unit_ms)
     axes[-1].set_xlabel(f"time ({unit})")
+    axes[-1].tick_params(bottom=True, labelbottom=True)
 
 
 def _rates(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
@@ -133,7 +135,7 @@ def _queue(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
 def _memory(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
     title, records = "KV cache in use", result.records
     if not result.has_passes or not records.total_kv_tokens:
-        say(ax, title, "not known: forward passes were not recorded")
+        say(ax, title, NO_PASSES)
         return
     passes = result.pass_columns
     edges = np.linspace(0.0, end_ms, SAMPLES + 1)
