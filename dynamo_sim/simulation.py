@@ -74,6 +74,7 @@ def _run(
         ticks=controller is not None,
         single_worker=single,
         honour_cap_with_ticks=honour_cap,
+        seed=scenario.seed,
     )
     cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
     clock = Clock()

@@ -51,8 +51,10 @@ class RunProgress:
 
 
 def _known_requests(scenario: Scenario) -> int | None:
-    """Requests a synthetic workload makes; None for a trace, which is read as it goes."""
+    """Requests a workload makes, where it says so; None for a trace, which is read as it goes."""
     workload = scenario.workload
     if workload.kind == "synthetic":
         return workload.request_count * workload.turns_per_session
+    if workload.kind == "generated":
+        return workload.request_count if workload.duration_s is None else None
     return None if workload.records is None else len(workload.records)

@@ -1,6 +1,7 @@
 """What a person writes to describe a run: the specs, and the loader of YAML files."""
 
 from dynamo_sim.scenario.engine_args import EngineArgs, SglangArgs, TrtllmArgs
+from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.loader import load_scenario
 from dynamo_sim.scenario.specs import (
     Fleet,
@@ -17,6 +18,7 @@ from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload
 __all__ = [
     "EngineArgs",
     "Fleet",
+    "GeneratedWorkload",
     "KvRouting",
     "Limits",
     "Report",

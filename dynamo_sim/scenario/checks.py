@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dynamo_sim.scenario.base import Path
+from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ def _scaling_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
 
 def _limit_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
     workload, limits = scenario.workload, scenario.limits
+    if isinstance(workload, GeneratedWorkload):
+        for path, problem in workload.loop_conflicts(closed=limits.concurrency is not None):
+            yield ("workload", *path), problem
     if limits.max_sim_time_ms is not None:
         if isinstance(workload, SyntheticWorkload):
             yield (
@@ -83,6 +87,9 @@ def _notes(scenario: Scenario) -> Iterator[str]:
     workload, limits, engine = scenario.workload, scenario.limits, scenario.fleet.engine
     if limits.concurrency is not None and workload.arrival_speedup_ratio != 1.0:
         yield "workload.arrival_speedup_ratio: not applied in a closed loop"
+    if limits.concurrency is not None and isinstance(workload, GeneratedWorkload):
+        for key in workload.unused_in_closed_loop():
+            yield f"workload.{key}: not applied in a closed loop"
     if isinstance(workload, TraceWorkload):
         if workload.is_workflow and limits.max_sim_time_ms is not None:
             yield f"limits.max_sim_time_ms: not applied to format {workload.format}"

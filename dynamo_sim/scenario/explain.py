@@ -232,10 +232,10 @@ def _locate(loc: tuple[str | int, ...], root: type[BaseModel]) -> tuple[Path, tu
 
 
 def tags_of(model: type[BaseModel]) -> tuple[str, ...]:
-    """The words that choose this member of a union; unions here are told apart by a `kind` or a `mode`."""
+    """The words that choose this member of a union; unions are told apart by `kind`, `mode` or `shape`."""
     key = _union_key(model)
     return get_args(model.model_fields[key].annotation) if key else ()
 
 
 def _union_key(model: type[BaseModel]) -> str:
-    return next((key for key in ("kind", "mode") if key in model.model_fields), "")
+    return next((key for key in ("kind", "mode", "shape") if key in model.model_fields), "")

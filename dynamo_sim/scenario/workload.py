@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dynamo_sim.scenario.base import Count, Fraction, NonNegative, Path, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.files import existing_path
+from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 
 DEFAULT_TRACE_BLOCK_TOKENS = 512
 
@@ -144,5 +145,5 @@ class TraceWorkload(Spec):
         return self.format == "agentic_mooncake"
 
 
-Workload = Annotated[SyntheticWorkload | TraceWorkload, Field(discriminator="kind")]
+Workload = Annotated[SyntheticWorkload | TraceWorkload | GeneratedWorkload, Field(discriminator="kind")]
 """Add a kind of workload by adding its model here."""

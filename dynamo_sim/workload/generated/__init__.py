@@ -1,0 +1,1 @@
+"""Workloads made from a rate over time and distributions of lengths."""
