@@ -43,6 +43,28 @@ class Worker:
         """Whether nothing is left to do here."""
         return self.step is None and not self.in_flight and not self.scheduler.request_count
 
+    def receive(self, request: Request) -> None:
+        """Take a request into the queue."""
+        request.worker_id = self.id
+        self.scheduler.receive(request)
+        self.in_flight += 1
+
+    def start(self, now_ms: float, max_passes: int) -> Step:
+        """Be busy with the next pass or stretch."""
+        self.step = step = self.scheduler.start(now_ms, max_passes)
+        return step
+
+    def finish(self, step: Step, now_ms: float) -> list[tuple[Request, bool]]:
+        """Be idle again: the requests that ended with the step, with "was rejected", in the engine's order."""
+        self.step = None
+        self.scheduler.finish(step)
+        finals = step.finals
+        self.in_flight -= len(finals)
+        for request, rejected in finals:
+            request.outcome = Outcome.REJECTED if rejected else Outcome.COMPLETED
+            request.ended_ms = now_ms
+        return finals
+
 
 @dataclass(slots=True)
 class Completion:
@@ -200,8 +222,7 @@ class Fleet:
             SimulationError: unknown id.
         """
         worker = self._worker(worker_id)
-        worker.scheduler.receive(request)
-        worker.in_flight += 1
+        worker.receive(request)
         self.in_flight += 1
         if worker.step is None and worker_id not in self.idle_with_work:
             insort(self.idle_with_work, worker_id)
@@ -249,13 +270,6 @@ class Fleet:
                 return Completion(self.stage, worker_id, step)
         return None
 
-    def start_pass(self, worker_id: int, now_ms: float, max_passes: int) -> Step:
-        """Start a pass of one idle worker, whether it will be productive or not."""
-        worker = self._worker(worker_id)
-        worker.step = worker.scheduler.start(now_ms, max_passes)
-        self.busy_count += 1
-        return worker.step
-
     def on_completion(self, completion: Completion, now_ms: float) -> list[tuple[Request, bool]]:
         """A pass is over: the requests that ended in it, with "was rejected", in the engine's order.
 
@@ -269,28 +283,21 @@ class Fleet:
         worker = self.workers.get(completion.worker_id)
         if worker is None:
             raise SimulationError(f"offline replay completion for unknown worker {completion.worker_id}")
-        step = completion.step
-        scheduler = worker.scheduler
-        scheduler.finish(step)
         if worker.step is not None:
-            worker.step = None
             self.busy_count -= 1
-        ended = len(step.finals)
-        worker.in_flight -= ended
-        self.in_flight -= ended
-        for request, rejected in step.finals:
-            request.outcome = Outcome.REJECTED if rejected else Outcome.COMPLETED
-            request.ended_ms = now_ms
-        if not scheduler.request_count:
-            if worker.id in self.idle_with_work:
-                self.idle_with_work.remove(worker.id)
-        elif worker.id not in self.idle_with_work:
-            insort(self.idle_with_work, worker.id)
-        return step.finals
+        finals = worker.finish(completion.step, now_ms)
+        self.in_flight -= len(finals)
+        if worker.scheduler.request_count:
+            if worker.id not in self.idle_with_work:
+                insort(self.idle_with_work, worker.id)
+        elif worker.id in self.idle_with_work:
+            self.idle_with_work.remove(worker.id)
+        return finals
 
     def dead_end(self) -> str:
         """What is stuck, and why, for a person."""
-        parts = [f"the run reached a dead end with {self.in_flight} in-flight requests remaining"]
+        left = sum(worker.in_flight for worker in self.workers.values())
+        parts = [f"the run reached a dead end with {left} in-flight requests remaining"]
         for worker in self.workers.values():
             reason = worker.scheduler.stuck_reason()
             if reason:

@@ -284,7 +284,6 @@ class AggregatedServing:
     def _dispatch(self, request: Request) -> None:
         self.collector.arrived(request)
         worker_id = self.router.pick(self.fleet.active_worker_ids())
-        request.worker_id = worker_id
         self.fleet.dispatch(worker_id, request)
         self._processes[worker_id].cut(self.clock.now)
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Generator
 from simpy.events import Event
 
 from dynamo_sim.clock import Clock
+from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Completion, Fleet
+from dynamo_sim.fleet.fleet import Fleet, Worker
 from dynamo_sim.workload.source import Source
 
 MOST_FRUITLESS_PASSES = 1024
@@ -67,50 +68,49 @@ class SingleWorkerServing:
         records.worker_seconds = max(last_ms / 1000.0, 1e-9)
 
     def _serve(self) -> Generator[Event, None, None]:
-        clock, fleet, source = self.clock, self.fleet, self.source
+        clock, source = self.clock, self.source
+        (worker,) = self.fleet.workers.values()
         fruitless = steps = ended = 0
         while clock.now <= self.cap_ms:
-            self._take_due()
-            if not fleet.in_flight:
+            self._take_due(worker)
+            if not worker.in_flight:
                 next_ms = source.next_ms()
                 if next_ms is None:
                     return
                 yield clock.until(next_ms)
                 if not self.closed_loop:
-                    self._take_due()
+                    self._take_due(worker)
                 continue
-            completion = self._start()
-            step = completion.step
+            step = self._start(worker)
             if step.end_ms > clock.now:
                 yield clock.until(step.end_ms)
-            finals = fleet.on_completion(completion, clock.now)
+            finals = worker.finish(step, clock.now)
             self.collector.passed(0, step)
             for request, rejected in finals:
                 source.ended(request, clock.now, rejected)
             ended += len(finals)
             if not self.closed_loop:
-                self._take_due()
+                self._take_due(worker)
             if step.end_ms > step.start_ms or step.admissions or step.tokens or finals:
                 fruitless = 0
             else:
                 fruitless += 1
                 if fruitless == MOST_FRUITLESS_PASSES:
-                    raise SimulationError(fleet.dead_end())
+                    raise SimulationError(self.fleet.dead_end())
             steps += 1
             if self.progress is not None and not steps & 1023:
                 self.progress(clock.now, ended)
 
-    def _start(self) -> Completion:
+    def _start(self, worker: Worker) -> Step:
         """Start the next pass; a stretch ends where the workload or the cap has to be looked at again."""
-        step = self.fleet.start_pass(0, self.clock.now, self.max_passes)
+        step = worker.start(self.clock.now, self.max_passes)
         next_ms = self.source.next_ms()
         if next_ms is not None:
             step.cut(next_ms)
         step.cut(math.nextafter(self.cap_ms, math.inf))
-        return Completion(self.fleet.stage, 0, step)
+        return step
 
-    def _take_due(self) -> None:
-        for request in self.source.take_due(self.clock.now, self.fleet.in_flight):
-            request.worker_id = 0
+    def _take_due(self, worker: Worker) -> None:
+        for request in self.source.take_due(self.clock.now, worker.in_flight):
             self.collector.arrived(request)
-            self.fleet.dispatch(0, request)
+            worker.receive(request)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from dynamo_sim.workload.conversations import Conversations
-from dynamo_sim.workload.request import FRESH_TOKEN, Request
+from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.sources import WorkloadSource
+from dynamo_sim.workload.transcript import Transcript
 
 
 class SessionDriver(WorkloadSource):
@@ -38,7 +39,7 @@ class SessionDriver(WorkloadSource):
         self._delays = conversations.delays
         self._cap = cap
         self._stamp_at_take = stamp_at_take
-        self._spoken: dict[int, _Spoken] | None = {} if conversations.delta else None
+        self._transcripts: dict[int, Transcript] | None = {} if conversations.delta else None
         sessions = len(self._rows)
         if starts_ms is not None:
             self._due = [(start, session, 0) for session, start in enumerate(starts_ms)]
@@ -74,12 +75,12 @@ class SessionDriver(WorkloadSource):
         session, turn = request.session_index, (request.turn_index or 0) + 1
         rows = self._rows[session]
         if turn < len(rows):
-            if self._spoken is not None and not rejected:
-                self._spoken[session].answered(request)
+            if self._transcripts is not None and not rejected:
+                self._transcripts[session].answered(request)
             heappush(self._due, (now_ms + self._delays[rows[turn]], session, turn))
             return
-        if self._spoken is not None:
-            del self._spoken[session]
+        if self._transcripts is not None:
+            del self._transcripts[session]
         if self._next_session < len(self._rows):
             heappush(self._due, (now_ms, self._next_session, 0))
             self._next_session += 1
@@ -94,45 +95,6 @@ class SessionDriver(WorkloadSource):
         request.session_id = self._names[session]
         request.session_index = session
         request.turn_index = turn
-        if self._spoken is not None:
-            self._spoken.setdefault(session, _Spoken()).asked(request, is_last=turn + 1 == len(rows))
+        if self._transcripts is not None:
+            self._transcripts.setdefault(session, Transcript()).asked(request, is_last=turn + 1 == len(rows))
         return request
-
-
-class _Spoken:
-    """A conversation of increments so far: what was asked and answered, as merged runs (`spec 08, 7`)."""
-
-    __slots__ = ("runs", "tokens")
-
-    def __init__(self) -> None:
-        self.runs: list[tuple[int, int]] = []
-        self.tokens = 0
-
-    def asked(self, request: Request, is_last: bool) -> None:
-        """Append a turn's own tokens and make the whole conversation its prompt.
-
-        An answer that the trace does not plan gets one token value of its own, repeated. The reference draws
-        a value a token, but only equality counts: the tokens of an answer come up again only in later turns
-        of this session, behind the same tokens and in the same places. The last answer comes up nowhere.
-        """
-        self._append(request.prompt or ())
-        request.prompt = tuple(self.runs)
-        request.input_tokens = self.tokens
-        if request.planned_output is None and not is_last:
-            request.planned_output = (FRESH_TOKEN + request.index,) * request.output_tokens
-
-    def answered(self, request: Request) -> None:
-        """Append the answer of a completed turn."""
-        answer = request.planned_output or ()
-        if answer and answer[0] >= FRESH_TOKEN:
-            self._append(((answer[0], len(answer)),))
-        else:
-            self._append([(value, 1) for value in answer])
-
-    def _append(self, runs: Sequence[tuple[int, int]]) -> None:
-        for value, length in runs:
-            if self.runs and self.runs[-1][0] == value:
-                self.runs[-1] = (value, self.runs[-1][1] + length)
-            else:
-                self.runs.append((value, length))
-            self.tokens += length

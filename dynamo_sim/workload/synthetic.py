@@ -42,22 +42,31 @@ class SyntheticTurns:
         self._input = load.input_tokens
         self._output = load.output_tokens
         self._rows = rows
-        self._block = block_tokens
-        if block_tokens is not None:
-            blocks = -(-load.input_tokens // block_tokens)
-            self._shared = shared_blocks(blocks, load.shared_prefix_ratio, load.num_prefix_groups)
-            self._own = blocks - self._shared
+        self._block = block_tokens or load.input_tokens
+        blocks = -(-load.input_tokens // self._block)
+        ratio, groups = load.shared_prefix_ratio, load.num_prefix_groups
+        self._shared = 0 if block_tokens is None else shared_blocks(blocks, ratio, groups)
+        self._own = blocks - self._shared
+        self._beginning = tuple((value, self._block) for value in range(self._shared))
+        self._last_tokens = load.input_tokens - (blocks - 1) * self._block
 
     def __len__(self) -> int:
         return self._rows
 
     def content(self, row: int) -> Runs | None:
-        """Shared ids 0, 1, 2, ..., then ids of one counter over all rows that starts at 1."""
-        if self._block is None:
+        """Shared ids 0, 1, 2, ..., then ids of one counter over all rows that starts at 1.
+
+        None where nothing is shared: numbers of the counter come only once, so the prompt is like no other.
+        """
+        shared, own = self._shared, self._own
+        if not shared:
             return None
-        first = 1 + row * self._own
-        values = [*range(self._shared), *(value & TOKEN_MASK for value in range(first, first + self._own))]
-        return runs_of_ids(values, self._block, self._input)
+        first = 1 + row * own
+        if not own or first < shared or first + own > TOKEN_MASK:
+            values = [*range(shared), *((first + offset) & TOKEN_MASK for offset in range(own))]
+            return runs_of_ids(values, self._block, self._input)
+        last = first + own - 1
+        return (*self._beginning, *zip(range(first, last), repeat(self._block)), (last, self._last_tokens))
 
     def input_tokens(self, row: int) -> int:
         """Prompt length."""

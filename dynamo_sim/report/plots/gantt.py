@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from dynamo_sim.metrics.levels import Level
@@ -37,6 +36,7 @@ KINDS = (("prefill", VERMILION), ("decode", SKY), ("prefill and decode", "#0B2E4
 ROW_HEIGHT = 0.72
 MOST_BARS = 4_000
 MOST_OUTLINED_BARS = 400
+MOST_NAMES = 24
 SAMPLES = 500
 
 
@@ -72,29 +72,25 @@ def draw_gantt(ax: Axes, result: RunResult, window_ms: tuple[float, float] | Non
     unit_ms, unit = time_unit(end_ms)
     handles = _lives(ax, lives, names, (start_ms, end_ms), unit_ms)
     rows = np.searchsorted(names, workers)
+    label = f"time ({unit})"
     if len(starts) <= MOST_BARS:
         _bars(ax, starts / unit_ms, ends / unit_ms, rows, kinds)
     else:
         _shares(ax, starts, ends, rows, kinds, np.linspace(start_ms, end_ms, SAMPLES + 1), unit_ms)
-        title += f" (height: share of each {duration_text((end_ms - start_ms) / SAMPLES)})"
+        label += f"; bar height: share of each {duration_text((end_ms - start_ms) / SAMPLES)}"
     shown = [
         Patch(color=colour, label=name) for kind, (name, colour) in enumerate(KINDS) if (kinds == kind).any()
     ]
     ax.set_xlim(start_ms / unit_ms, end_ms / unit_ms)
     ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=20, integer=True))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda row, _: _name(names, row)))
-    ax.set_xlabel(f"time ({unit})")
+    ticks = np.arange(0, len(names), -(-len(names) // MOST_NAMES) or 1)
+    ax.set_yticks(ticks, [str(name) for name in names[ticks]])
+    ax.set_xlabel(label)
     ax.set_ylabel("worker")
     tidy(ax)
     ax.grid(False, axis="y")
     title_and_legend(ax, title, shown + handles)
     return ax
-
-
-def _name(names: NDArray[np.int64], row: float) -> str:
-    place = round(row)
-    return str(names[place]) if abs(row - place) < 1e-6 and 0 <= place < len(names) else ""
 
 
 def _boxes(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Floats:

@@ -125,7 +125,7 @@ def draw_over_time(ax: Axes, columns: RequestColumns, metric: str, sla: Sla | No
         return ax
     last_ms = float(arrival_ms.max())
     unit_ms, unit = time_unit(float(np.nanmax(columns.last_token_ms)))
-    title = f"{name} by arrival"
+    label = f"arrival ({unit})"
     handles: list[Any] = []
     lowest, highest = values.min(), values.max()
     if len(values) <= MOST_DOTS:
@@ -133,12 +133,12 @@ def draw_over_time(ax: Axes, columns: RequestColumns, metric: str, sla: Sla | No
         ax.scatter(arrival_ms / unit_ms, values, s=size, color=INK, alpha=0.45, linewidths=0, rasterized=True)
         handles.append(Line2D([], [], color=INK, marker="o", markersize=3, linestyle="", label="request"))
     if len(values) >= 2 * REQUESTS_A_BIN and last_ms > arrival_ms.min():
-        bins = min(len(values) // REQUESTS_A_BIN, MOST_BINS)
-        edges = np.linspace(float(arrival_ms.min()), last_ms, bins + 1)
+        edges = _bin_edges(arrival_ms)
+        bins = len(edges) - 1
         place = np.clip(np.searchsorted(edges, arrival_ms, "right") - 1, 0, bins - 1)
         levels = _percentiles_by_bin(values, place, bins)
         handles = _bands(ax, edges / unit_ms, *levels) + handles
-        title += f", {bins} time bins"
+        label += f", {bins} time bins"
         if len(values) > MOST_DOTS:  # single requests are out of sight: show all of the bands, no more
             lowest, highest = np.nanmin(levels[0]), np.nanmax(levels[2])
     if wants_log(values, decades=2.0) and lowest > 0:
@@ -151,10 +151,10 @@ def draw_over_time(ax: Axes, columns: RequestColumns, metric: str, sla: Sla | No
     if bound is not None:
         handles.append(bound_line(ax, "y", bound, "bound", VERMILION))
     ax.set_xlim(0.0, max(last_ms * 1.01, 1.0) / unit_ms)
-    ax.set_xlabel(f"arrival ({unit})")
+    ax.set_xlabel(label)
     ax.set_ylabel(f"{name.lower()} (ms)")
     tidy(ax)
-    title_and_legend(ax, title, handles)
+    title_and_legend(ax, f"{name} by arrival", handles)
     return ax
 
 
@@ -173,6 +173,22 @@ def _bands(ax: Axes, x: Floats, p50: Floats, p90: Floats, p99: Floats) -> list[A
         ax.stairs(top, x, baseline=bottom, fill=True, color=BLUE, alpha=shade, linewidth=0)
         handles.append(Patch(color=BLUE, alpha=shade, linewidth=0, label=name))
     return handles
+
+
+def _bin_edges(arrival_ms: Floats) -> Floats:
+    """Equal bins of time, but neighbours with few requests are one bin; times without any stay apart."""
+    equal = min(len(arrival_ms) // REQUESTS_A_BIN, MOST_BINS)
+    counts, edges = np.histogram(arrival_ms, equal)
+    first, held = [0], [int(counts[0])]  # of each bin: its first equal one, and its requests
+    for place, count in enumerate(counts[1:].tolist(), 1):
+        busy = bool(count and held[-1])
+        last_of_busy = place == equal - 1 or not counts[place + 1]
+        if busy and (held[-1] < REQUESTS_A_BIN or (count < REQUESTS_A_BIN and last_of_busy)):
+            held[-1] += count
+        else:
+            first.append(place)
+            held.append(count)
+    return edges[[*first, equal]]
 
 
 def _percentiles_by_bin(values: Floats, bins: NDArray[np.int64], count: int) -> tuple[Floats, Floats, Floats]:

@@ -1,0 +1,90 @@
+"""Three ways to serve, one answer: independent workers against the coordinator; and what stops a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamo_sim import simulation
+from dynamo_sim.errors import SimulationError
+from tests.parity.answer import answer
+from tests.parity.random_cases import build
+
+
+def uncoupled_cases() -> list[dict[str, Any]]:
+    """Random cases of several workers in which no arrival depends on a request."""
+    cases = [build(77, index) for index in range(160)]
+    for case in cases:
+        for key in ("scaling", "poll_ms", "concurrency"):
+            case.pop(key, None)
+        case["workers"] = max(2, case["workers"])
+    return [case for case in cases if case["engine"]["engine_type"] != "sglang"]
+
+
+def test_independent_workers_give_the_coordinator_s_answers_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = uncoupled_cases()
+    alone = [answer(case) for case in cases]
+    assert sum("error" not in result for result in alone) > 50
+
+    def coordinated(clock: Any, fleet: Any, source: Any, collector: Any, **shared: Any) -> simulation.AggregatedServing:
+        return simulation.AggregatedServing(clock, fleet, source, collector, simulation.RoundRobin(), **shared)
+
+    monkeypatch.setattr(simulation, "IndependentServing", coordinated)
+    together = [answer(case) for case in cases]
+    for case, left, right in zip(cases, alone, together, strict=True):
+        if "error" in left:
+            assert "error" in right, case["name"]
+            continue
+        for key in ("decode_worker_seconds", "gpu_hours"):  # sums in another order
+            assert left["report"].pop(key) == pytest.approx(right["report"].pop(key), rel=1e-12)
+        assert left == right, case["name"]
+
+
+def case(workers: int, records: list[dict[str, Any]], **engine: Any) -> dict[str, Any]:
+    for index, record in enumerate(records):
+        record.setdefault("hash_ids", list(range(100 * index, 100 * index + 50)))
+        record.setdefault("timestamp", index)
+    return {
+        "workload": {"kind": "trace", "format": "mooncake", "block_size": 4, "records": records},
+        "engine": {"block_size": 4, "num_gpu_blocks": 64, **engine},
+        "workers": workers,
+    }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_request_without_output_ends_the_run_with_its_name_and_a_remedy(workers: int) -> None:
+    result = answer(case(workers, [{"input_length": 8, "output_length": 0}]))
+    assert "dead end with 1 in-flight requests" in result["error"]
+    assert "request 0 asks for 0 output tokens" in result["error"] and "ask for at least 1" in result["error"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_prompt_that_no_pass_can_take_names_the_limit(workers: int) -> None:
+    stuck = case(
+        workers,
+        [{"input_length": 40, "output_length": 2}, {"input_length": 4, "output_length": 1}],
+        enable_chunked_prefill=False,
+        max_num_batched_tokens=32,
+    )
+    message = answer(stuck)["error"]
+    assert "max_num_batched_tokens=32" in message and "enable chunked prefill" in message
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_request_that_preempts_itself_for_ever_is_refused(workers: int) -> None:
+    message = answer(case(workers, [{"input_length": 8, "output_length": 40}], num_gpu_blocks=6))["error"]
+    assert "can never finish" in message and "raise num_gpu_blocks to at least 12" in message
+
+
+def test_scaling_to_zero_before_an_arrival_is_an_error_for_round_robin() -> None:
+    scaled = case(1, [{"input_length": 8, "output_length": 2, "timestamp": t} for t in (0, 500)])
+    scaled["scaling"] = [{"at_ms": 100.0, "decode": 0}]
+    assert "no worker was active" in answer(scaled)["error"]
+
+
+def test_simulation_errors_are_raised_by_run() -> None:
+    from tests.parity.cases import to_scenario
+
+    with pytest.raises(SimulationError):
+        simulation.run(to_scenario(case(2, [{"input_length": 8, "output_length": 0}])))
