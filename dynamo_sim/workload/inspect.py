@@ -1,0 +1,228 @@
+"""What is in a trace: rows, times, lengths, conversations, and how much of the prompts repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynamo_sim.kv.prefix import PrefixInterner
+from dynamo_sim.workload.conversations import Conversations, Workflow
+from dynamo_sim.workload.request import Request
+from dynamo_sim.workload.trace.formats import TraceSource, canonical_format, one_by_one, read_trace
+from dynamo_sim.workload.trace.lines import SkippedLine, TraceLines
+from dynamo_sim.workload.transcript import Transcript
+from dynamo_sim.workload.turns import TurnTable
+
+PEAK_WINDOW_MS = 10_000.0
+DETECTION_ROWS = 2_000
+
+
+@dataclass(slots=True)
+class Reuse:
+    """How much of the prompts was there before (unlimited cache, rows in file order).
+
+    Attributes:
+        block_tokens: size of a cache block.
+        blocks, seen_blocks: full blocks of all prompts, and those whose whole prefix had been there before.
+        ids, seen_ids: the same over the ids of the rows as they stand, the last and maybe partial one too.
+        prompt_tokens: tokens of all prompts.
+    """
+
+    block_tokens: int
+    blocks: int = 0
+    seen_blocks: int = 0
+    ids: int = 0
+    seen_ids: int = 0
+    prompt_tokens: int = 0
+
+    @property
+    def block_share(self) -> float:
+        """Share of the full blocks that a cache could serve."""
+        return self.seen_blocks / self.blocks if self.blocks else 0.0
+
+    @property
+    def id_share(self) -> float:
+        """Share of the ids found as a leading run."""
+        return self.seen_ids / self.ids if self.ids else 0.0
+
+    @property
+    def token_share(self) -> float:
+        """Share of the prompt tokens that a cache of full blocks could serve."""
+        return self.seen_blocks * self.block_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+
+@dataclass(slots=True)
+class TraceFacts:
+    """Facts about a trace.
+
+    Attributes:
+        file: its path, or None for records.
+        format: its format.
+        block_tokens: tokens an id.
+        arrivals_ms: arrivals the trace itself knows, sorted, the first one at 0: those of first turns, or of
+            requests that wait for nothing. Empty where it has no times.
+        input_tokens, output_tokens: lengths, a row each; prompts of increments are the whole conversation.
+        turns: number of turns of each session.
+        is_workflow: whether requests wait for named other requests.
+        reuse: repetition among the prompts.
+        skipped: bad lines that were left out.
+    """
+
+    file: str | None
+    format: str
+    block_tokens: int
+    arrivals_ms: NDArray[np.float64]
+    input_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+    turns: NDArray[np.int64]
+    is_workflow: bool
+    reuse: Reuse
+    skipped: list[SkippedLine] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """Number of requests."""
+        return len(self.input_tokens)
+
+    @property
+    def span_ms(self) -> float:
+        """From the first known arrival to the last."""
+        return float(self.arrivals_ms[-1]) if len(self.arrivals_ms) else 0.0
+
+    @property
+    def mean_rate_rps(self) -> float | None:
+        """Known arrivals a second over the span, or None where there is no span."""
+        return len(self.arrivals_ms) / self.span_ms * 1000.0 if self.span_ms else None
+
+    @property
+    def peak_rate_rps(self) -> float | None:
+        """Known arrivals a second in the fullest of the windows of 10 s that follow one another from 0."""
+        if not self.span_ms:
+            return None
+        windows = (self.arrivals_ms // PEAK_WINDOW_MS).astype(np.int64)
+        return float(np.bincount(windows).max()) / PEAK_WINDOW_MS * 1000.0
+
+
+def inspect_trace(
+    source: TraceSource,
+    trace_format: str | None = None,
+    trace_block_size: int | None = None,
+    engine_block_size: int | None = None,
+    skip_bad_lines: bool = False,
+) -> TraceFacts:
+    """Read a trace and take its measure.
+
+    Args:
+        source: path, paths (`dynamo`) or records.
+        trace_format: its format; None to look (`detect_format`).
+        trace_block_size: tokens an id; None for 512, or what the records say.
+        engine_block_size: tokens a cache block; None for the same.
+        skip_bad_lines: count bad lines instead of failing at the first.
+
+    Raises:
+        ScenarioError, TraceError: as `read_trace`.
+    """
+    trace_format = detect_format(source) if trace_format is None else canonical_format(trace_format)
+    content = read_trace(source, trace_format, trace_block_size, skip_bad_lines=skip_bad_lines)
+    table = content.turns
+    assert isinstance(table, TurnTable)
+    interner = PrefixInterner(engine_block_size or table.block_tokens)
+    ids_interner = PrefixInterner(1)
+    reuse = Reuse(interner.block_size)
+    last_name = last_id_name = 0
+    inputs, outputs = [], []
+    for request in _requests(content):
+        inputs.append(request.input_tokens)
+        outputs.append(request.output_tokens)
+        prompt = request.prompt or ()
+        names = interner.blocks(prompt)
+        reuse.blocks += len(names)
+        reuse.seen_blocks += sum(name <= last_name for name in names)
+        if request.planned_output:
+            names = interner.blocks([*prompt, *((value, 1) for value in request.planned_output)])
+        last_name = max(last_name, names[-1] if names else 0)
+        id_names = ids_interner.blocks([(value, 1) for value in table.ids(request.index)])
+        reuse.ids += len(id_names)
+        reuse.seen_ids += sum(name <= last_id_name for name in id_names)
+        last_id_name = max(last_id_name, id_names[-1] if id_names else 0)
+    reuse.prompt_tokens = sum(inputs)
+    return TraceFacts(
+        file=content.file,
+        format=trace_format,
+        block_tokens=table.block_tokens,
+        arrivals_ms=_arrivals(content),
+        input_tokens=np.array(inputs, dtype=np.int64),
+        output_tokens=np.array(outputs, dtype=np.int64),
+        turns=_turns(content),
+        is_workflow=isinstance(content, Workflow),
+        reuse=reuse,
+        skipped=content.skipped,
+    )
+
+
+def _requests(content: Conversations | Workflow) -> Iterator[Request]:
+    """All requests in file order, with the prompts they would have if every turn completed."""
+    if isinstance(content, Workflow) or not content.delta:
+        for row in range(len(content.turns)):
+            yield content.turns.request(row, 0.0)
+        return
+    session_of = {row: session for session, rows in enumerate(content.rows) for row in rows}
+    transcripts: dict[int, Transcript] = {}
+    for row, session in sorted(session_of.items()):
+        request = content.turns.request(row, 0.0)
+        is_last = row == content.rows[session][-1]
+        transcript = transcripts.setdefault(session, Transcript())
+        transcript.asked(request, is_last)
+        transcript.answered(request)
+        yield request
+        if is_last:
+            del transcripts[session]
+
+
+def _arrivals(content: Conversations | Workflow) -> NDArray[np.float64]:
+    known = [start for start in content.starts if start is not None]
+    if isinstance(content, Workflow):
+        known = [
+            start or 0.0 for start, waits in zip(content.starts, content.waits_for, strict=True) if not waits
+        ]
+    arrivals = np.sort(np.array(known, dtype=np.float64))
+    return arrivals - arrivals[0] if len(arrivals) else arrivals
+
+
+def _turns(content: Conversations | Workflow) -> NDArray[np.int64]:
+    if isinstance(content, Workflow):
+        return np.unique(np.array(content.sessions), return_counts=True)[1].astype(np.int64)
+    return np.array([len(rows) for rows in content.rows], dtype=np.int64)
+
+
+def detect_format(source: TraceSource) -> str:
+    """Guess the format of a trace from its first rows.
+
+    `mooncake` and `mooncake-delta` have the same fields. Conversations whose later turns never begin with the
+    id the first one began with are taken for increments.
+    """
+    first_ids: dict[str, Any] = {}
+    later = repeating = 0
+    for line, record in TraceLines(one_by_one(source)[0], skip_bad_lines=True):
+        if line > DETECTION_ROWS:
+            break
+        if not isinstance(record, dict):
+            continue
+        if "schema" in record or "event" in record:
+            return "dynamo"
+        if "num_turns" in record:
+            return "applied_compute_agentic"
+        if "wait_for" in record or "tool_wait_ms" in record:
+            return "agentic_mooncake"
+        session, ids = record.get("session_id"), record.get("hash_ids")
+        if isinstance(session, str) and isinstance(ids, list | tuple) and ids:
+            if session in first_ids:
+                later += 1
+                repeating += ids[0] == first_ids[session]
+            else:
+                first_ids[session] = ids[0]
+    return "mooncake-delta" if later and not repeating else "mooncake"

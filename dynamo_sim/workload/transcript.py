@@ -1,0 +1,46 @@
+"""A conversation of increments so far (`spec 08, 7`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dynamo_sim.workload.request import FRESH_TOKEN, Request
+
+
+class Transcript:
+    """What was asked and answered in a conversation, as merged runs."""
+
+    __slots__ = ("runs", "tokens")
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, int]] = []
+        self.tokens = 0
+
+    def asked(self, request: Request, is_last: bool) -> None:
+        """Append a turn's own tokens and make the whole conversation its prompt.
+
+        An answer that the trace does not plan gets one token value of its own, repeated. The reference draws
+        a value a token, but only equality counts: the tokens of an answer come up again only in later turns
+        of this session, behind the same tokens and in the same places. The last answer comes up nowhere.
+        """
+        self._append(request.prompt or ())
+        request.prompt = tuple(self.runs)
+        request.input_tokens = self.tokens
+        if request.planned_output is None and not is_last:
+            request.planned_output = (FRESH_TOKEN + request.index,) * request.output_tokens
+
+    def answered(self, request: Request) -> None:
+        """Append the answer of a completed turn."""
+        answer = request.planned_output or ()
+        if answer and answer[0] >= FRESH_TOKEN:
+            self._append(((answer[0], len(answer)),))
+        else:
+            self._append([(value, 1) for value in answer])
+
+    def _append(self, runs: Iterable[tuple[int, int]]) -> None:
+        for value, length in runs:
+            if self.runs and self.runs[-1][0] == value:
+                self.runs[-1] = (value, self.runs[-1][1] + length)
+            else:
+                self.runs.append((value, length))
+            self.tokens += length
