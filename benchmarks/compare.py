@@ -41,7 +41,9 @@ def main() -> int:
     parser.add_argument("--trace", help="Mooncake trace for the load 'conversation'")
     parser.add_argument("--reference", default=sys.executable, metavar="PYTHON")
     options = parser.parse_args()
-    print(f"{'load':18} {'ours s':>8} {'ref s':>8} {'ratio':>6} {'min':>6} {'max':>6} {'us/req':>8} {'ours MB':>8} {'ref MB':>8}  figures")
+    print(
+        f"{'load':18} {'ours s':>8} {'ref s':>8} {'ratio':>6} {'min':>6} {'max':>6} {'us/req':>8} {'ours MB':>8} {'ref MB':>8}  figures"
+    )
     for name in options.loads or list(LOADS):
         pairs = []
         for _ in range(options.runs):

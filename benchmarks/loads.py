@@ -11,7 +11,9 @@ from typing import Any
 Case = dict[str, Any]
 
 
-def synthetic(requests: int, input_tokens: int, output_tokens: int, workers: int, interval_ms: float, **engine: Any) -> Case:
+def synthetic(
+    requests: int, input_tokens: int, output_tokens: int, workers: int, interval_ms: float, **engine: Any
+) -> Case:
     """Requests of one length at one interval, all different, round robin."""
     return {
         "workload": {
@@ -47,9 +49,8 @@ def pressure(requests: int = 4000) -> Case:
 
 def conversation(path: Path) -> Case:
     """A Mooncake trace on eight workers."""
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        records = [json.loads(line) for line in lines if line.strip()]
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    records = [json.loads(line) for line in data.splitlines() if line.strip()]
     return {
         "workload": {"kind": "trace", "format": "mooncake", "block_size": 512, "records": records},
         "engine": {"block_size": 64, "num_gpu_blocks": 16384},
@@ -66,10 +67,18 @@ LOADS = {
     "requests-10k": lambda: synthetic(10_000, 256, 64, 8, 12.0),
     "requests-100k": lambda: synthetic(100_000, 256, 64, 8, 12.0),
     "requests-300k": lambda: synthetic(300_000, 256, 64, 8, 12.0),
-    "sglang-1024-128": lambda: synthetic(10_000, 1024, 128, 8, 5.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536),
-    "sglang-512-512": lambda: synthetic(10_000, 512, 512, 16, 5.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536),
-    "sglang-4096-256": lambda: synthetic(20_000, 4096, 256, 16, 10.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536),
-    "sglang-page1": lambda: synthetic(1_000, 1024, 128, 8, 5.0, engine_type="sglang", block_size=1, num_gpu_blocks=1048576),
+    "sglang-1024-128": lambda: synthetic(
+        10_000, 1024, 128, 8, 5.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536
+    ),
+    "sglang-512-512": lambda: synthetic(
+        10_000, 512, 512, 16, 5.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536
+    ),
+    "sglang-4096-256": lambda: synthetic(
+        20_000, 4096, 256, 16, 10.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536
+    ),
+    "sglang-page1": lambda: synthetic(
+        1_000, 1024, 128, 8, 5.0, engine_type="sglang", block_size=1, num_gpu_blocks=1048576
+    ),
 }
 """Loads by name; ``conversation`` needs a trace file."""
 

@@ -1,7 +1,7 @@
 """One run of one load on one side: prints its CPU time, peak memory and a few figures as JSON.
 
-``python benchmarks/one_run.py ours|reference LOAD [TRACE]``. CPU time is that of the run itself, from a case in memory to
-the finished report; imports and reading the trace file are not in it.
+``python benchmarks/one_run.py ours|reference LOAD [TRACE]``. CPU time is that of the run itself, from a case in memory
+to the finished report; imports and reading the trace file are not in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.loads import load  # noqa: E402
+from benchmarks.loads import load
 
 FIGURES = ("num_requests", "duration_ms", "mean_ttft_ms", "mean_itl_ms", "p99_e2e_latency_ms")
 
@@ -42,7 +42,9 @@ def reference(case: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         if workload.pop("kind") == "trace":
             trace.write_text("".join(json.dumps(record) + "\n" for record in workload["records"]))
             begin = time.process_time()
-            report = core.run_mocker_trace_replay([str(trace)], trace_block_size=workload["block_size"], **common)
+            report = core.run_mocker_trace_replay(
+                [str(trace)], trace_block_size=workload["block_size"], **common
+            )
         else:
             begin = time.process_time()
             report = core.run_mocker_synthetic_trace_replay(**workload, **common)

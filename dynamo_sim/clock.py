@@ -20,7 +20,9 @@ class Timer(Event):
         self._ok = True
         self._value = None
         clock = self.env
-        heappush(clock._queue, (at_ms, priority, next(clock._eid), self))  # type: ignore[attr-defined]
+        assert isinstance(clock, Clock)
+        entry: tuple[float, int, int, Event] = (at_ms, priority, next(clock._eid), self)
+        heappush(clock._queue, entry)  # type: ignore[misc]
 
     def moved_to(self, at_ms: float) -> Timer:
         """A timer that wakes whoever waits for this one at ``at_ms`` instead; this one then wakes nobody."""

@@ -64,7 +64,9 @@ class Step:
         "tokens",
     )
 
-    def __init__(self, start_ms: float, ends_ms: list[float], progress: bool, tokens: int, forwards: int) -> None:
+    def __init__(
+        self, start_ms: float, ends_ms: list[float], progress: bool, tokens: int, forwards: int
+    ) -> None:
         self.start_ms = start_ms
         self.ends_ms = ends_ms
         self.progress = progress

@@ -97,7 +97,12 @@ class VllmScheduler:
 
     def start(self, now_ms: float, max_passes: int) -> Step:
         group = self.group
-        if group.count and not self.waiting and group.count == len(self.running) and group.count <= self.budget_tokens:
+        if (
+            group.count
+            and not self.waiting
+            and group.count == len(self.running)
+            and group.count <= self.budget_tokens
+        ):
             step = self._plan_stretch(now_ms, max_passes)
             if step is not None:
                 if self.observed:
@@ -140,9 +145,7 @@ class VllmScheduler:
     def stuck_reason(self) -> str | None:
         idle = [s for s in self.running if s.max_output_tokens == 0]
         if idle:
-            return (
-                f"{idle[0].request.name} asks for 0 output tokens and never completes; ask for at least 1"
-            )
+            return f"{idle[0].request.name} asks for 0 output tokens and never completes; ask for at least 1"
         if self.running:
             return f"{len(self.running)} running requests make no progress"
         if not self.waiting:
@@ -238,7 +241,7 @@ class VllmScheduler:
         known = max(0, length - before)
         prompt_before = min(before, prompt)
         prompt_left = prompt - prompt_before
-        if not self.chunked and 0 < prompt_left and prompt_left > plan.budget:
+        if not self.chunked and prompt_left and prompt_left > plan.budget:
             return None
         want = min(known, plan.budget)
         if want == 0 and known > 0:
@@ -366,7 +369,9 @@ class VllmScheduler:
             return self.timing.decode_ms(active * self.block_size, batch, context)
         duration = self._decode_table[active]
         if duration < 0:
-            duration = self._decode_table[active] = self.timing.decode_ms(active * self.block_size, batch, context)
+            duration = self._decode_table[active] = self.timing.decode_ms(
+                active * self.block_size, batch, context
+            )
         return duration
 
     # ------------------------------------------------------------ the group
@@ -425,7 +430,9 @@ class VllmScheduler:
         if plan is not None and plan.group_count:
             for sequence in members:
                 sequence.computed = sequence.tokens
-                plan.work[sequence] = Work(1, 0, sequence.prompt_tokens, sequence.prompt_tokens, sequence.tokens)
+                plan.work[sequence] = Work(
+                    1, 0, sequence.prompt_tokens, sequence.prompt_tokens, sequence.tokens
+                )
             plan.group_count = plan.group_tokens = 0
 
     def _regroup(self, end_ms: float) -> None:
@@ -436,7 +443,11 @@ class VllmScheduler:
         running = self.running
         for index in range(group.count, len(running)):
             sequence = running[index]
-            if not sequence.generated or sequence.emitted_ms != end_ms or sequence.computed != sequence.tokens - 1:
+            if (
+                not sequence.generated
+                or sequence.emitted_ms != end_ms
+                or sequence.computed != sequence.tokens - 1
+            ):
                 return
             group.add(sequence)
             self.emitted_ms = end_ms

@@ -38,7 +38,13 @@ class Collector:
             self.records.steps.append((worker_id, step))
 
     def fleet_is(
-        self, now_ms: float, active: int, starting: int, leaving: int, cause: str, worker_ids: tuple[int, ...] = ()
+        self,
+        now_ms: float,
+        active: int,
+        starting: int,
+        leaving: int,
+        cause: str,
+        worker_ids: tuple[int, ...] = (),
     ) -> None:
         """Note the size of the fleet from ``now_ms`` on."""
         self.worker_time_until(now_ms)

@@ -247,7 +247,9 @@ class Fleet:
             for w in self.workers.values()
         ]
 
-    def drive_ready(self, now_ms: float, max_passes: int, collector: Collector | None = None) -> Completion | None:
+    def drive_ready(
+        self, now_ms: float, max_passes: int, collector: Collector | None = None
+    ) -> Completion | None:
         """Start at most one productive pass, on the idle worker with the lowest id that has one.
 
         A pass that takes no time and does nothing is dropped, and the next worker is tried; one that takes no time but

@@ -62,7 +62,12 @@ class StartupProcess:
     """
 
     def __init__(
-        self, clock: Clock, worker_id: int, ready_ms: float, order: tuple[float, int, float], coordinator: Coordinator
+        self,
+        clock: Clock,
+        worker_id: int,
+        ready_ms: float,
+        order: tuple[float, int, float],
+        coordinator: Coordinator,
     ) -> None:
         self.worker_id = worker_id
         self.ready_ms = ready_ms

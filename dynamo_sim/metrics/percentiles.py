@@ -34,7 +34,7 @@ def statistics(values: NDArray[np.float64], counts: NDArray[np.int64] | None = N
     """The statistics of the report, by name.
 
     Args:
-        values: in any order, without NaN. Repeated values are fine.
+        values: without NaN, repeated ones are fine; in any order, but ascending when there are ``counts``.
         counts: how often each value occurred, at least once; None stands for once each.
 
     Returns:
@@ -50,12 +50,10 @@ def statistics(values: NDArray[np.float64], counts: NDArray[np.int64] | None = N
         squares = float(((ordered - mean) ** 2).sum())
         places = [nearest_rank(number, percent) for percent in PERCENTILES.values()]
     else:
-        order = np.argsort(values)
-        ordered, weights = values[order], counts[order]
-        upto = np.cumsum(weights)
+        ordered, upto = values, np.cumsum(counts)
         number = int(upto[-1])
-        mean = float((ordered * weights).sum()) / number
-        squares = float((weights * (ordered - mean) ** 2).sum())
+        mean = float((ordered * counts).sum()) / number
+        squares = float((counts * (ordered - mean) ** 2).sum())
         ranks = [nearest_rank(number, percent) for percent in PERCENTILES.values()]
         places = np.searchsorted(upto, ranks, side="right").tolist()
     found = [float(ordered[place]) for place in places]

@@ -152,7 +152,7 @@ def _distributions(served: RequestColumns, records: RunRecords) -> dict[str, Num
         statistics(tpot_ms[~np.isnan(tpot_ms)]),
         statistics(gaps_ms, counts),
         statistics(served.e2e_ms),
-        statistics(1000.0 / gaps_ms[moving], counts[moving]),
+        statistics(1000.0 / gaps_ms[moving][::-1], counts[moving][::-1]),
     )
     return {
         f"{statistic}_{name}": value

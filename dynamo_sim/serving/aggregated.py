@@ -212,7 +212,9 @@ class AggregatedServing:
                 if not self._is_over():
                     self._tick()
                     changed = True
-        if due:  # held back by a stale ready event in a round without change: another look at the same instant
+        if (
+            due
+        ):  # held back by a stale ready event in a round without change: another look at the same instant
             self._schedule_settle()
         elif not fleet.in_flight and self._is_over():
             self._stop()

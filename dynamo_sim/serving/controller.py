@@ -18,7 +18,9 @@ class Controller(Protocol):
     def first_tick_ms(self) -> float | None:
         """The first time to be asked; None, infinity or NaN for never."""
 
-    def on_tick(self, now_ms: float, metrics: Callable[[], dict[str, Any]]) -> tuple[int | None, float | None]:
+    def on_tick(
+        self, now_ms: float, metrics: Callable[[], dict[str, Any]]
+    ) -> tuple[int | None, float | None]:
         """The target count (None: no change) and the next time to be asked (None: never again).
 
         ``metrics()`` builds what the fleet shows and empties its buffers.
@@ -46,7 +48,9 @@ class ScriptedTargets:
     def first_tick_ms(self) -> float | None:
         return self._times[0] if self._times else None
 
-    def on_tick(self, now_ms: float, metrics: Callable[[], dict[str, Any]]) -> tuple[int | None, float | None]:
+    def on_tick(
+        self, now_ms: float, metrics: Callable[[], dict[str, Any]]
+    ) -> tuple[int | None, float | None]:
         at_ms = self._times[self._next]
         self._next += 1
         return self._targets[at_ms], self._times[self._next] if self._next < len(self._times) else None
@@ -74,11 +78,15 @@ class PlannerController:
         first = self._planner.initial_tick_ms()
         return None if first is None else float(first)
 
-    def on_tick(self, now_ms: float, metrics: Callable[[], dict[str, Any]]) -> tuple[int | None, float | None]:
+    def on_tick(
+        self, now_ms: float, metrics: Callable[[], dict[str, Any]]
+    ) -> tuple[int | None, float | None]:
         answer = self._planner.on_tick(metrics())
         missing = [key for key in ("target_prefill", "target_decode", "next_tick_ms") if key not in answer]
         if missing:
-            raise SimulationError(f"the planner's answer at {now_ms} ms lacks {', '.join(missing)}: {answer!r}")
+            raise SimulationError(
+                f"the planner's answer at {now_ms} ms lacks {', '.join(missing)}: {answer!r}"
+            )
         for key in ("target_prefill", "target_decode"):
             target = answer[key]
             if target is not None and (isinstance(target, bool) or not isinstance(target, int) or target < 0):
@@ -88,7 +96,9 @@ class PlannerController:
                 )
         following = answer["next_tick_ms"]
         if following is not None and (isinstance(following, bool) or not isinstance(following, (int, float))):
-            raise SimulationError(f"the planner's answer at {now_ms} ms: next_tick_ms is not a time: {following!r}")
+            raise SimulationError(
+                f"the planner's answer at {now_ms} ms: next_tick_ms is not a time: {following!r}"
+            )
         return answer["target_decode"], None if following is None else float(following)
 
 

@@ -1,7 +1,7 @@
 """What it means that two answers are equal.
 
-Whole numbers, booleans, texts, nulls and lengths have to be identical, floats equal within 1e-9. Rows of requests have no
-order of their own (the reference names requests at random), and an expected error is satisfied by any error.
+Whole numbers, booleans, texts, nulls and lengths have to be identical, floats equal within 1e-9. Rows of requests
+have no order of their own (the reference names requests at random), and an expected error is satisfied by any error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Small random cases under pressure, the same ones for the same seed.
 
-Pools that hold a few prompts only, budgets that cut batches, bursts, shared beginnings, conversations, fleets that grow and
-shrink under load: what golden cases miss is found by thousands of these.
+Pools that hold a few prompts only, budgets that cut batches, bursts, shared beginnings, conversations, fleets that
+grow and shrink under load: what golden cases miss is found by thousands of these.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ def build(seed: int, index: int) -> Case:
     kind = draw.choice(["vllm", "vllm", "vllm", "trtllm", "sglang"])
     longest_input = draw.choice([24, 80, 200])
     longest_output = draw.choice([3, 10, 30])
-    workload = draw.choice([_single_turns, _single_turns, _sessions, _synthetic])(draw, longest_input, longest_output)
+    workload = draw.choice([_single_turns, _single_turns, _sessions, _synthetic])(
+        draw, longest_input, longest_output
+    )
     longest = _longest(workload)
     case: Case = {
         "name": f"random-{seed}-{index}",
@@ -77,7 +79,9 @@ class _Content:
         return ids, self.cut(ids)
 
     def cut(self, ids: list[int]) -> int:
-        return len(ids) * self.block - (self.draw.randint(0, self.block - 1) if self.draw.random() < 0.5 else 0)
+        return len(ids) * self.block - (
+            self.draw.randint(0, self.block - 1) if self.draw.random() < 0.5 else 0
+        )
 
 
 def _single_turns(draw: random.Random, longest_input: int, longest_output: int) -> Case:
@@ -106,7 +110,11 @@ def _sessions(draw: random.Random, longest_input: int, longest_output: int) -> C
                 "output_length": draw.randint(1, longest_output),
                 "hash_ids": ids,
             }
-            record |= {"delay": draw.choice([0, round(draw.uniform(0, 90), 3)])} if turn else {"timestamp": start_ms}
+            record |= (
+                {"delay": draw.choice([0, round(draw.uniform(0, 90), 3)])}
+                if turn
+                else {"timestamp": start_ms}
+            )
             records.append(record)
     return {"kind": "trace", "format": "mooncake", "block_size": content.block, "records": records}
 
@@ -163,7 +171,8 @@ def _engine(draw: random.Random, kind: str, longest: int) -> Case:
 def _scale(draw: random.Random, case: Case) -> None:
     case["poll_ms"] = draw.choice([25.0, 60.0, 133.3])
     case["scaling"] = [
-        {"at_ms": round(draw.uniform(1, 400), 3), "decode": draw.randint(1, 4)} for _ in range(draw.randint(0, 4))
+        {"at_ms": round(draw.uniform(1, 400), 3), "decode": draw.randint(1, 4)}
+        for _ in range(draw.randint(0, 4))
     ]
     if draw.random() < 0.6:
         case["engine"]["startup_time"] = draw.choice([0.01, 0.06, 0.2])

@@ -1,7 +1,7 @@
 """Asks the compiled reference (`ai-dynamo-runtime`, the ``parity`` extra) for its answers.
 
-Run as a script it is the far end: it reads one case a line and prints one answer a line. The reference may panic or loop for
-ever, so it always runs in a process of its own, with a time limit a case.
+Run as a script it is the far end: it reads one case a line and prints one answer a line. The reference may panic or
+loop for ever, so it always runs in a process of its own, with a time limit a case.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def _engine_args(core: Any, given: dict[str, Any], folder: Path) -> Any:
         import numpy as np
 
         path = folder / "profile.npz"
-        np.savez(path, **{k: np.asarray(v, dtype=np.float64) for k, v in values["planner_profile_data"].items()})
+        np.savez(
+            path, **{k: np.asarray(v, dtype=np.float64) for k, v in values["planner_profile_data"].items()}
+        )
         values["planner_profile_data"] = str(path)
     if values.get("sglang") is not None:
         values["sglang"] = core.SglangArgs(**values["sglang"])
@@ -131,7 +133,9 @@ def _ask(case: dict[str, Any], folder: Path) -> dict[str, Any]:
         if is_trace:
             bridge = bridge_type(str(trace), engine, workers, **common, trace_block_size=block_size)
         else:
-            bridge = bridge_type.from_synthetic(extra_engine_args=engine, num_workers=workers, **common, **workload)
+            bridge = bridge_type.from_synthetic(
+                extra_engine_args=engine, num_workers=workers, **common, **workload
+            )
         report = _plain(bridge.run(planner))
         return {"report": report, "requests": None, "ticks": _plain(planner.ticks)}
     rows_path = folder / "rows.jsonl"

@@ -27,7 +27,9 @@ def test_stretches_change_no_bit(case: Case) -> None:
     assert without == with_stretches
 
 
-@pytest.mark.parametrize("case", [p for p in CASES if p.values[0].get("engine", {}).get("engine_type") != "sglang"])
+@pytest.mark.parametrize(
+    "case", [p for p in CASES if p.values[0].get("engine", {}).get("engine_type") != "sglang"]
+)
 def test_lockstep_changes_no_bit(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     in_groups = answer(case)
     one_by_one = VllmScheduler.__init__

@@ -1,7 +1,7 @@
 """Random cases, answered here and by the compiled reference.
 
-Needs the ``parity`` extra, or an interpreter that has it in ``DYNAMO_SIM_REFERENCE_PYTHON``. ``DYNAMO_SIM_PARITY_CASES`` says how
-many cases (default 200), ``DYNAMO_SIM_PARITY_SEED`` which ones.
+Needs the ``parity`` extra, or an interpreter that has it in ``DYNAMO_SIM_REFERENCE_PYTHON``.
+``DYNAMO_SIM_PARITY_CASES`` says how many cases (default 200), ``DYNAMO_SIM_PARITY_SEED`` which ones.
 """
 
 from __future__ import annotations

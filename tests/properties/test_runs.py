@@ -52,7 +52,14 @@ def test_every_request_ends_once_or_is_reported_unfinished_and_time_runs_forward
             assert r.first_admit_ms is None and r.emitted_tokens == 0
             continue
         assert r.emitted_tokens == r.output_tokens or case["engine"]["engine_type"] == "trtllm"
-        times = [r.arrival_ms, r.first_admit_ms, r.first_token_ms, r.second_token_ms, r.last_token_ms, r.ended_ms]
+        times = [
+            r.arrival_ms,
+            r.first_admit_ms,
+            r.first_token_ms,
+            r.second_token_ms,
+            r.last_token_ms,
+            r.ended_ms,
+        ]
         known = [t for t in times if t is not None]
         assert known == sorted(known)
         assert r.last_token_ms == r.ended_ms

@@ -22,13 +22,19 @@ def uncoupled_cases() -> list[dict[str, Any]]:
     return [case for case in cases if case["engine"]["engine_type"] != "sglang"]
 
 
-def test_independent_workers_give_the_coordinator_s_answers_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_independent_workers_give_the_coordinator_s_answers_to_the_bit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cases = uncoupled_cases()
     alone = [answer(case) for case in cases]
     assert sum("error" not in result for result in alone) > 50
 
-    def coordinated(clock: Any, fleet: Any, source: Any, collector: Any, **shared: Any) -> simulation.AggregatedServing:
-        return simulation.AggregatedServing(clock, fleet, source, collector, simulation.RoundRobin(), **shared)
+    def coordinated(
+        clock: Any, fleet: Any, source: Any, collector: Any, **shared: Any
+    ) -> simulation.AggregatedServing:
+        return simulation.AggregatedServing(
+            clock, fleet, source, collector, simulation.RoundRobin(), **shared
+        )
 
     monkeypatch.setattr(simulation, "IndependentServing", coordinated)
     together = [answer(case) for case in cases]

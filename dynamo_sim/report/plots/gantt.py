@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, StepPatch
 from numpy.typing import NDArray
 
 from dynamo_sim.metrics.levels import Level
@@ -136,7 +136,9 @@ def _shares(
         share = Level.of_spans(starts[begin:end], ends[begin:end], 1.0).means(edges)
         top = base - share * ROW_HEIGHT  # rows count downwards
         colour = KINDS[kinds[begin]][1]
-        ax.stairs(top, edges / unit_ms, baseline=base, fill=True, color=colour, linewidth=0, zorder=2)
+        look: dict[str, Any] = {"fill": True, "color": colour, "linewidth": 0.0, "zorder": 2}
+        # `Axes.stairs` would also work out limits, which takes most of the time and is not needed.
+        ax.add_artist(StepPatch(top, edges / unit_ms, baseline=base, **look))
         base = top
 
 
