@@ -41,9 +41,9 @@ def main() -> int:
     parser.add_argument("--trace", help="Mooncake trace for the load 'conversation'")
     parser.add_argument("--reference", default=sys.executable, metavar="PYTHON")
     options = parser.parse_args()
-    print(
-        f"{'load':18} {'ours s':>8} {'ref s':>8} {'ratio':>6} {'min':>6} {'max':>6} {'us/req':>8} {'ours MB':>8} {'ref MB':>8}  figures"
-    )
+    titles = ("ours s", "ref s", "ratio", "min", "max", "us/req", "ours MB", "ref MB")
+    widths = (8, 8, 6, 6, 6, 8, 8, 8)
+    print(f"{'load':18}", *(f"{t:>{w}}" for t, w in zip(titles, widths, strict=True)), " figures")
     for name in options.loads or list(LOADS):
         pairs = []
         for _ in range(options.runs):
