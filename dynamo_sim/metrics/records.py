@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.workload.request import Request
@@ -40,7 +40,7 @@ class RunRecords:
         gpus_per_worker: GPUs of one worker.
         end_ms: the last instant that was handled.
         single_worker: whether the one-worker runtime of `spec 01, 13` ran (rows then name no worker or session).
-        ticks: what a planner was shown, one dict a tick, when one was driven.
+        warnings: what a reader of the results has to know, one sentence each.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -52,4 +52,4 @@ class RunRecords:
     end_ms: float = 0.0
     single_worker: bool = False
     total_kv_tokens: int = 0
-    ticks: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)

@@ -60,6 +60,11 @@ class RunResult:
         return max(self.records.end_ms, self.summary["duration_ms"])
 
     @property
+    def warnings(self) -> list[str]:
+        """What a reader has to know: durations from outside a profile's range, lines of a trace left out."""
+        return self.records.warnings
+
+    @property
     def has_passes(self) -> bool:
         """Whether forward passes were recorded."""
         return bool(self.records.steps)

@@ -117,12 +117,13 @@ def package_version() -> str:
 
 
 def meta(result: RunResult) -> dict[str, Any]:
-    """What made the result: package, version, name and seed of the scenario."""
+    """What made the result (package, version, name and seed of the scenario), and what to know about it."""
     return {
         "name": getattr(result.scenario, "name", None),
         "package": "dynamo-sim",
         "seed": getattr(result.scenario, "seed", None),
         "version": package_version(),
+        "warnings": result.warnings,
     }
 
 

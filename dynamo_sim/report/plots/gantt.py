@@ -136,9 +136,9 @@ def _shares(
         share = Level.of_spans(starts[begin:end], ends[begin:end], 1.0).means(edges)
         top = base - share * ROW_HEIGHT  # rows count downwards
         colour = KINDS[kinds[begin]][1]
-        look: dict[str, Any] = {"fill": True, "color": colour, "linewidth": 0.0, "zorder": 2}
+        look: dict[str, Any] = {"baseline": base, "color": colour, "linewidth": 0.0, "zorder": 2}
         # `Axes.stairs` would also work out limits, which takes most of the time and is not needed.
-        ax.add_artist(StepPatch(top, edges / unit_ms, baseline=base, **look))
+        ax.add_artist(StepPatch(top, edges / unit_ms, fill=True, **look))
         base = top
 
 

@@ -21,6 +21,13 @@ NO_PASSES = "no forward pass was recorded (scenario key report.passes)"
 
 TIME_UNITS = ((2 * 3_600_000.0, 3_600_000.0, "h"), (600_000.0, 60_000.0, "min"), (2_000.0, 1_000.0, "s"))
 
+WORDED_UNITS = (
+    (5_400_000.0, 3_600_000.0, "h"),
+    (90_000.0, 60_000.0, "min"),
+    (999.5, 1_000.0, "s"),
+    (0.0, 1.0, "ms"),
+)
+
 
 def time_unit(span_ms: float) -> tuple[float, str]:
     """The unit to count a span in: how many ms it has, and its name."""
@@ -32,14 +39,9 @@ def time_unit(span_ms: float) -> tuple[float, str]:
 
 def duration_text(value_ms: float) -> str:
     """A time in words of three digits: ``0.512 ms``, ``48.3 ms``, ``1.25 s``, ``3.2 min``."""
-    for at_least_ms, unit_ms, name in ((5_400_000.0, 3_600_000.0, "h"), (90_000.0, 60_000.0, "min")):
-        if value_ms >= at_least_ms:
-            return (
-                f"{value_ms / unit_ms:,.3g} {name}"
-                if value_ms < 1e3 * unit_ms
-                else f"{value_ms / unit_ms:,.0f} {name}"
-            )
-    return f"{value_ms / 1000.0:.3g} s" if value_ms >= 1000.0 else f"{value_ms:.3g} ms"
+    unit_ms, name = next((unit, name) for at_least_ms, unit, name in WORDED_UNITS if value_ms >= at_least_ms)
+    value = value_ms / unit_ms
+    return f"{value:,.0f} {name}" if value >= 999.5 else f"{value:.3g} {name}"
 
 
 def tidy(ax: Axes) -> None:

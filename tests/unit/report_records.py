@@ -1,0 +1,189 @@
+"""Records of made-up runs, for tests of the report: a small batching fleet, and large runs drawn at random."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.metrics.records import FleetChange, RunRecords
+from dynamo_sim.workload.request import Outcome, Request
+
+POOL_TOKENS = 16_384
+MOST_RUNNING = 24
+
+
+def sla(ttft_ms: float | None = None, itl_ms: float | None = None, e2e_ms: float | None = None) -> Any:
+    return SimpleNamespace(ttft_ms=ttft_ms, itl_ms=itl_ms, e2e_ms=e2e_ms)
+
+
+class ToyScenario:
+    """As much of a scenario as a result asks for."""
+
+    name = "toy"
+    seed = 7
+
+    def __init__(self, bounds: Any = None) -> None:
+        self.sla = bounds if bounds is not None else sla()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "seed": self.seed, "sla": vars(self.sla), "fleet": {"workers": 2}}
+
+
+def served(
+    index: int,
+    arrival_ms: float,
+    token_times: list[float],
+    input_tokens: int = 100,
+    output_tokens: int | None = None,
+) -> Request:
+    """A request with tokens at these times, admitted when it arrived; finished if it has all it asked for."""
+    wanted = len(token_times) if output_tokens is None else output_tokens
+    request = Request(index, arrival_ms, input_tokens, wanted)
+    request.note_admission(arrival_ms, 0)
+    request.worker_id = 0
+    request.first_token_ms, request.last_token_ms = token_times[0], token_times[-1]
+    request.second_token_ms = token_times[1] if len(token_times) > 1 else None
+    request.emitted_tokens = len(token_times)
+    if len(token_times) == wanted:
+        request.outcome, request.ended_ms = Outcome.COMPLETED, token_times[-1]
+    return request
+
+
+def rejected(index: int, arrival_ms: float, worker_id: int = 0) -> Request:
+    request = Request(index, arrival_ms, 10**6, 10)
+    request.worker_id = worker_id
+    request.outcome, request.ended_ms = Outcome.REJECTED, arrival_ms
+    return request
+
+
+def records_of(requests: list[Request], token_times: list[list[float]], **fields: Any) -> RunRecords:
+    """Records of requests whose token times are known, with the gaps between them."""
+    log = GapLog()
+    for times in token_times:
+        for before, after in pairwise(times):
+            log.add(after - before, 1)
+    return RunRecords(requests=requests, gaps=[log], **fields)
+
+
+def toy_run(count: int = 400, seed: int = 1, workers: int = 2, scaling: bool = True) -> RunRecords:
+    """A fleet that batches like an engine does, under a wave of arrivals; it grows and shrinks when ``scaling``."""
+    rng = np.random.default_rng(seed)
+    gaps = rng.exponential(60.0 / workers, count) * (1.3 + np.sin(np.linspace(0.0, 9.0, count)))
+    arrivals = np.cumsum(gaps).round(3)
+    span = float(arrivals[-1])
+    records = RunRecords(gpus_per_worker=2, total_kv_tokens=POOL_TOKENS)
+    lives = [(0.0, np.inf)] * workers
+    note = records.fleet.append
+    note(FleetChange(0.0, workers, 0, 0, "start", tuple(range(workers))))
+    if scaling:
+        first, up, ready, down = workers, span * 0.2, span * 0.3, span * 0.75
+        lives += [(ready, np.inf), (ready, down)]
+        note(FleetChange(up, workers, 3, 0, "added", (first, first + 1, first + 2)))
+        note(FleetChange(up + span * 0.05, workers, 2, 0, "cancelled", (first + 2,)))
+        note(FleetChange(ready, workers + 2, 0, 0, "ready", (first, first + 1)))
+        note(FleetChange(down, workers + 1, 0, 1, "marked", (first + 1,)))
+    queues: list[list[Request]] = [[] for _ in lives]
+    for index, at in enumerate(arrivals.tolist()):
+        request = Request(index, at, int(rng.integers(50, 900)), int(rng.lognormal(4.0, 0.8)) + 1)
+        records.requests.append(request)
+        open_to = [w for w, (since, until) in enumerate(lives) if since <= at < until]
+        request.worker_id = open_to[index % len(open_to)]
+        if index % 97 == 96:
+            request.outcome, request.ended_ms = Outcome.REJECTED, at
+        else:
+            queues[request.worker_id].append(request)
+    for worker_id, queue in enumerate(queues):
+        records.gaps.append(_serve(records, worker_id, queue))
+    records.steps.sort(key=lambda item: item[1].end_ms)
+    records.end_ms = max(step.end_ms for _, step in records.steps)
+    if scaling:
+        drained = max((s.end_ms for worker_id, s in records.steps if worker_id == workers + 1), default=down)
+        note(FleetChange(max(drained, down), workers + 1, 0, 0, "removed", (workers + 1,)))
+    records.worker_seconds = workers * records.end_ms / 1000.0
+    return records
+
+
+def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
+    """Continuous batching without a memory limit: a pass a token, waiting prompts go first."""
+    log, now, running = GapLog(), 0.0, []
+    waiting = list(queue)
+    while waiting or running:
+        if not running and waiting[0].arrival_ms > now:
+            now = waiting[0].arrival_ms
+        admitted: list[Request] = []
+        while waiting and waiting[0].arrival_ms <= now and len(running) + len(admitted) < MOST_RUNNING:
+            admitted.append(waiting.pop(0))
+        prompt_tokens = sum(r.input_tokens for r in admitted)
+        context = sum(r.input_tokens + r.emitted_tokens for r in running)
+        end = now + 6.0 + 0.04 * prompt_tokens + 0.12 * len(running) + context / 4000.0
+        late = [r for r in waiting if r.arrival_ms <= now]
+        step = Step(now, [end], True, len(running) + len(admitted), len(running) + len(admitted))
+        step.stats = PassStats(
+            num_prefill_requests=len(admitted),
+            sum_prefill_tokens=prompt_tokens,
+            num_decode_requests=len(running),
+            sum_decode_kv_tokens=context,
+            num_queued_prefill=len(late),
+            used_kv_tokens=(min(context + prompt_tokens, POOL_TOKENS),),
+        )
+        for request in admitted:
+            request.note_admission(now, request.input_tokens // 3)
+            request.first_token_ms = end
+        for request in running:
+            if request.emitted_tokens == 1:
+                request.second_token_ms = end
+            log.add(end - now, 1)
+        running += admitted
+        for request in running:
+            request.emitted_tokens += 1
+            request.last_token_ms = end
+            if request.emitted_tokens == request.output_tokens:
+                request.outcome, request.ended_ms = Outcome.COMPLETED, end
+                step.finals.append((request, False))
+        running = [r for r in running if r.outcome is None]
+        records.steps.append((worker_id, step))
+        now = end
+    return log
+
+
+def large_run(count: int = 100_000, workers: int = 40, passes: int = 20_000, seed: int = 3) -> RunRecords:
+    """Many requests and passes with plausible numbers that do not add up to anything."""
+    rng = np.random.default_rng(seed)
+    arrivals = np.sort(rng.uniform(0.0, 7.2e6, count))
+    ttft = rng.lognormal(4.5, 1.0, count) * (1.0 + 3.0 * (np.abs(arrivals - 4e6) < 4e5))
+    gap = rng.lognormal(2.5, 0.3, count)
+    records = RunRecords(total_kv_tokens=POOL_TOKENS, worker_seconds=workers * 7200.0, end_ms=7.2e6)
+    for index in range(count):
+        length = int(rng.integers(1, 400))
+        request = Request(index, float(arrivals[index]), int(rng.integers(10, 4000)), length)
+        request.note_admission(request.arrival_ms + float(ttft[index]) * 0.6, 0)
+        first = request.arrival_ms + float(ttft[index])
+        request.first_token_ms = first
+        request.second_token_ms = first + float(gap[index]) if length > 1 else None
+        request.last_token_ms = request.ended_ms = first + float(gap[index]) * (length - 1)
+        request.emitted_tokens, request.outcome = length, Outcome.COMPLETED
+        request.worker_id = index % workers
+        records.requests.append(request)
+    records.gaps.append(GapLog())
+    records.gaps[0].add_stretch(0.0, np.cumsum(rng.lognormal(2.5, 0.3, 200_000)).tolist(), 7)
+    records.fleet.append(FleetChange(0.0, workers, 0, 0, "start", tuple(range(workers))))
+    for worker_id in range(workers):
+        now = 0.0
+        while now < 7.1e6:
+            ends = (now + np.cumsum(rng.lognormal(5.0, 0.5, passes // workers))).tolist()
+            step = Step(now, ends, True, 8, 8)
+            prefill = int(rng.random() < 0.3)
+            step.stats = PassStats(
+                num_prefill_requests=prefill,
+                num_decode_requests=int(rng.integers(0, 9)) + 1 - prefill,
+                decode_kv_growth=8,
+                used_kv_tokens=[int(v) for v in rng.integers(2000, POOL_TOKENS, 3)],
+            )
+            records.steps.append((worker_id, step))
+            now = ends[-1] + float(rng.exponential(60_000.0))
+    return records
