@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,9 @@ from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import Controller, Planner, PlannerController, ScriptedTargets
 from dynamo_sim.serving.independent import IndependentServing
 from dynamo_sim.serving.single import SingleWorkerServing
+from dynamo_sim.timing.build import build_timing
 from dynamo_sim.workload.build import build_source
+from dynamo_sim.workload.trace.lines import SkippedLine
 
 Progress = Callable[[float, int], None]
 
@@ -65,6 +67,15 @@ class PlannerBridge:
         return _run(self.scenario, PlannerController(planner), progress, honour_cap=False)
 
 
+def _skipped_lines(skipped: Sequence[SkippedLine]) -> Iterator[str]:
+    """One sentence on the lines of the trace that were left out, and the first few of them."""
+    if skipped:
+        yield f"{len(skipped)} bad lines of the trace were left out"
+    for line in skipped[:20]:
+        place = f"{line.file}:{line.line}" if line.file else f"line {line.line}"
+        yield f"left out {place}: {line.reason}"
+
+
 @contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
     """A run makes many small objects and next to no cycles; looking for those would cost a tenth of its time."""
@@ -94,7 +105,10 @@ def _run(
     )
     cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
     clock = Clock()
-    fleet = Fleet(Stage.AGGREGATED, scheduler_factory(args), scenario.fleet.workers, args.startup_time)
+    timing = build_timing(args)
+    fleet = Fleet(
+        Stage.AGGREGATED, scheduler_factory(args, timing), scenario.fleet.workers, args.startup_time
+    )
     collector = Collector(record_passes=scenario.report.passes)
     shared: dict[str, Any] = {"max_passes": limits.max_stretch_passes, "cap_ms": cap_ms, "progress": progress}
     serving: SingleWorkerServing | IndependentServing | AggregatedServing
@@ -109,4 +123,5 @@ def _run(
         serving.run()
     records = collector.records
     records.gpus_per_worker = args.gpus_per_worker
+    records.warnings = [*_skipped_lines(source.skipped), *timing.warnings()]
     return RunResult(records, scenario, summarise(records, scenario.sla))

@@ -63,7 +63,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_finite(summary), indent=2, allow_nan=False))
     elif not arguments.quiet:
-        _print_table(scenario, summary)
+        _print_table(scenario, summary, result.warnings)
         if folder is not None:
             print(f"Results: {folder}")
     return 0
@@ -105,13 +105,15 @@ def _run(scenario: Scenario, show_progress: bool) -> RunResult:
         return run(scenario, progress=progress.update)
 
 
-def _print_table(scenario: Scenario, summary: Summary) -> None:
+def _print_table(scenario: Scenario, summary: Summary, warnings: list[str]) -> None:
     from dynamo_sim.report.table import print_table
     from dynamo_sim.scenario.checks import notes
 
     print_table(summary)
     for note in notes(scenario):
         print(f"Note: {note}")
+    for warning in warnings:
+        print(f"Warning: {warning}")
 
 
 def _finite(summary: Mapping[str, Any]) -> dict[str, Any]:

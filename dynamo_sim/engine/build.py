@@ -25,10 +25,7 @@ def scheduler_factory(args: EngineArgs, timing: PassTiming | None = None) -> Cal
     """
     shared_timing = timing if timing is not None else build_timing(args)
     interner = PrefixInterner(args.block_size)
-    if args.engine_type == "sglang":
-        from dynamo_sim.engine.sglang import SglangScheduler as engine
-    else:
-        engine = TrtllmScheduler if args.engine_type == "trtllm" else VllmScheduler
+    engine = _engine_class(args.engine_type)
 
     def make(worker_id: int) -> Scheduler:
         rates = args.speculative_rates
@@ -36,3 +33,11 @@ def scheduler_factory(args: EngineArgs, timing: PassTiming | None = None) -> Cal
         return engine(args, shared_timing, interner, sampler)
 
     return make
+
+
+def _engine_class(engine_type: str) -> Callable[..., Scheduler]:
+    if engine_type == "sglang":
+        from dynamo_sim.engine.sglang import SglangScheduler
+
+        return SglangScheduler
+    return TrtllmScheduler if engine_type == "trtllm" else VllmScheduler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 
@@ -10,6 +11,9 @@ class PassTiming(Protocol):
 
     context_matters: bool
     """Whether `decode_ms` depends on anything but ``kv_tokens``."""
+
+    def warnings(self) -> Iterator[str]:
+        """What a reader of the results has to know, one sentence each."""
 
     def prefill_ms(self, batch: int, new_tokens: int) -> float:
         """Prefill of a batch of ``batch`` >= 1 prompts with ``new_tokens`` >= 0 (floored mean) to compute each."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,6 +31,10 @@ class PolynomialTiming:
         self.decode_ratio = speedup_ratio * decode_speedup_ratio
         self._prefill_ms: dict[int, float] = {}
         self._decode_ms: dict[int, float] = {}
+
+    def warnings(self) -> Iterator[str]:
+        """None: the polynomial holds everywhere."""
+        return iter(())
 
     def prefill_ms(self, batch: int, new_tokens: int) -> float:
         """Duration of a prefill of ``batch * new_tokens`` prompt tokens, in ms."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -49,6 +50,10 @@ class ProfileTiming:
         self._prefill = lru_cache(REMEMBERED)(self._work_out_prefill)
         self._row = lru_cache(REMEMBERED)(self._work_out_row)
         self._decode = lru_cache(REMEMBERED)(self._work_out_decode)
+
+    def warnings(self) -> Iterator[str]:
+        """What was asked outside the measured points."""
+        return self.outside_range.warnings()
 
     def prefill_ms(self, batch: int, new_tokens: int) -> float:
         """Duration of a prefill of ``batch * new_tokens`` prompt tokens, in ms."""

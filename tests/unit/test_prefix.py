@@ -1,0 +1,75 @@
+"""Equal names mean equal prefixes: checked against comparing token lists."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
+
+RUNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=6)
+
+
+def tokens_of(runs):
+    return [value for value, length in runs for _ in range(length)]
+
+
+@given(st.lists(RUNS, max_size=8), st.integers(1, 7))
+def test_names_are_equal_exactly_where_the_tokens_are(sequences, block_size):
+    interner = PrefixInterner(block_size)
+    prefix_of_name = {}
+    name_of_prefix = {}
+    for runs in sequences:
+        tokens = tokens_of(runs)
+        names = interner.blocks(runs)
+        assert len(names) == len(tokens) // block_size
+        for position, name in enumerate(names):
+            prefix = tuple(tokens[: (position + 1) * block_size])
+            assert prefix_of_name.setdefault(name, prefix) == prefix
+            assert name_of_prefix.setdefault(prefix, name) == name
+
+
+@given(RUNS)
+def test_merging_keeps_the_tokens_and_leaves_no_equal_neighbours(runs):
+    merged = merge_runs(runs)
+    assert tokens_of(merged) == tokens_of(runs)
+    assert all(a[0] != b[0] for a, b in pairwise(merged))
+    assert all(length > 0 for _, length in merged)
+
+
+def test_a_longer_stretch_continues_a_shorter_one():
+    interner = PrefixInterner(4)
+    short = interner.blocks([(5, 12)])
+    long = interner.blocks([(5, 40)])
+    middle = interner.blocks([(5, 20)])
+    assert long[:3] == short
+    assert middle == long[:5]
+
+
+def test_single_token_runs_spell_the_same_blocks_as_whole_ids():
+    interner = PrefixInterner(4)
+    assert interner.blocks([(1, 1)] * 4 + [(2, 2), (2, 2)]) == interner.blocks([(1, 4), (2, 4)])
+
+
+def test_the_end_of_a_prompt_that_fills_no_block_has_no_name():
+    interner = PrefixInterner(4)
+    assert interner.blocks([(1, 3)]) == []
+    assert len(interner.blocks([(1, 4), (2, 3)])) == 1
+
+
+def test_trace_blocks_and_engine_blocks_need_no_common_multiple():
+    """`spec 08, 4`: trace block 6, engine block 4: [1, 2, 3] and [1, 3, 3] share one block."""
+    interner = PrefixInterner(4)
+    first = interner.blocks([(1, 6), (2, 6), (3, 6)])
+    second = interner.blocks([(1, 6), (3, 12)])
+    assert first[0] == second[0]
+    assert not set(first[1:]) & set(second[1:])
+
+
+def test_fresh_names_are_unlike_every_other():
+    interner = PrefixInterner(2)
+    names = [*interner.blocks([(1, 6)]), *interner.fresh(3), *interner.blocks([(2, 4)]), *interner.fresh()]
+    assert len(set(names)) == len(names)
+    assert interner.blocks([(1, 6)]) == names[:3]
