@@ -16,7 +16,7 @@ from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Completion, Fleet
 from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.routing.round_robin import RoundRobin
-from dynamo_sim.serving.controller import Controller, is_due_later
+from dynamo_sim.serving.controller import Controller, TargetEffect, is_due_later
 from dynamo_sim.serving.observation import PassBuffer, TrafficWindow
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.source import Source
@@ -312,9 +312,7 @@ class AggregatedServing:
     def _tick(self) -> None:
         assert self.controller is not None
         now = self.clock.now
-        target, next_ms = self.controller.on_tick(now, self._metrics)
-        if target is not None:
-            self._apply_target(target)
+        next_ms = self.controller.on_tick(now, self)
         if next_ms is not None and is_due_later(next_ms, now):
             if self._nothing_to_come():
                 self._refuse_dead_end()
@@ -322,7 +320,7 @@ class AggregatedServing:
         else:
             self.traffic = self.passes = None
 
-    def _apply_target(self, target: int) -> None:
+    def apply_target(self, target: int) -> TargetEffect:
         fleet, now = self.fleet, self.clock.now
         starting = set(fleet.starting)
         added, marked, removed = fleet.apply_target_count(target)
@@ -342,8 +340,9 @@ class AggregatedServing:
         if marked:
             self._note_fleet("marked", tuple(marked))
         self._close(removed)
+        return TargetEffect(tuple(added), tuple(cancelled), tuple(marked))
 
-    def _metrics(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """What the fleet shows a planner now; empties the buffers."""
         now = self.clock.now
         snapshots: list[dict[str, Any]] = []

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo_sim.errors import SimulationError
 
 
+@dataclass(frozen=True, slots=True)
+class TargetEffect:
+    """What a target did: ids added, cancelled (startups called off), marked (told to leave)."""
+
+    added: tuple[int, ...]
+    cancelled: tuple[int, ...]
+    marked: tuple[int, ...]
+
+
+class ControlledFleet(Protocol):
+    """What a controller can do with the fleet while it is asked."""
+
+    def metrics(self) -> dict[str, Any]:
+        """What the fleet shows a planner now (`spec 01, 11`); empties the buffers."""
+
+    def apply_target(self, target: int) -> TargetEffect:
+        """Scale to ``target`` workers."""
+
+
 class Controller(Protocol):
-    """Asked for a target count at times it chooses itself (`spec 01, 10`)."""
+    """Decides about the size of the fleet, at times it chooses itself (`spec 01, 10`)."""
 
     wants_passes: bool
-    """Whether ``metrics`` must carry forward-pass snapshots and traffic."""
+    """Whether the fleet's metrics must carry forward-pass snapshots and traffic."""
 
     def first_tick_ms(self) -> float | None:
         """The first time to be asked; None, infinity or NaN for never."""
 
-    def on_tick(
-        self, now_ms: float, metrics: Callable[[], dict[str, Any]]
-    ) -> tuple[int | None, float | None]:
-        """The target count (None: no change) and the next time to be asked (None: never again).
-
-        ``metrics()`` builds what the fleet shows and empties its buffers.
-        """
+    def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
+        """Look, and act; the answer is the next time to be asked, None for never again."""
 
 
 class ScriptedTargets:
@@ -48,12 +62,12 @@ class ScriptedTargets:
     def first_tick_ms(self) -> float | None:
         return self._times[0] if self._times else None
 
-    def on_tick(
-        self, now_ms: float, metrics: Callable[[], dict[str, Any]]
-    ) -> tuple[int | None, float | None]:
-        at_ms = self._times[self._next]
+    def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
+        target = self._targets[self._times[self._next]]
+        if target is not None:
+            fleet.apply_target(target)
         self._next += 1
-        return self._targets[at_ms], self._times[self._next] if self._next < len(self._times) else None
+        return self._times[self._next] if self._next < len(self._times) else None
 
 
 class Planner(Protocol):
@@ -78,10 +92,8 @@ class PlannerController:
         first = self._planner.initial_tick_ms()
         return None if first is None else float(first)
 
-    def on_tick(
-        self, now_ms: float, metrics: Callable[[], dict[str, Any]]
-    ) -> tuple[int | None, float | None]:
-        answer = self._planner.on_tick(metrics())
+    def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
+        answer = self._planner.on_tick(fleet.metrics())
         missing = [key for key in ("target_prefill", "target_decode", "next_tick_ms") if key not in answer]
         if missing:
             raise SimulationError(
@@ -99,7 +111,9 @@ class PlannerController:
             raise SimulationError(
                 f"the planner's answer at {now_ms} ms: next_tick_ms is not a time: {following!r}"
             )
-        return answer["target_decode"], None if following is None else float(following)
+        if answer["target_decode"] is not None:
+            fleet.apply_target(answer["target_decode"])
+        return None if following is None else float(following)
 
 
 def is_due_later(next_ms: float | None, now_ms: float) -> bool:
