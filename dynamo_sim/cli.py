@@ -18,6 +18,7 @@ COMMANDS = {
     "run": "dynamo_sim.commands.run",
     "validate": "dynamo_sim.commands.validate",
     "schema": "dynamo_sim.commands.schema",
+    "trace": "dynamo_sim.workload.trace_command",
     "timing": "dynamo_sim.timing.timing_command",
 }
 """Subcommands in the order of the help, each with the module whose `add_parser` brings it."""
