@@ -24,9 +24,9 @@ class Level:
 
     @classmethod
     def of_changes(cls, at_ms: ArrayLike, changes: ArrayLike) -> Level:
-        """Add up ``changes``, given in any order; those of one instant happen together."""
+        """Add up ``changes`` (exact for whole numbers), in any order; those of one instant happen together."""
         times, deltas = np.asarray(at_ms, dtype=np.float64), np.asarray(changes, dtype=np.float64)
-        order = np.argsort(times, kind="stable")
+        order = np.argsort(times)
         return cls.of_values(times[order], np.cumsum(deltas[order]))
 
     @classmethod

@@ -61,7 +61,7 @@ def whole_numbers(axis: Any) -> None:
 
 def plain_log(axis: Any, low: float, high: float) -> None:
     """Ticks of a logarithmic axis as plain numbers, and enough of them when it spans few decades."""
-    if math.log10(high / low) < 2.0:
+    if math.log10(high / low) < 2.6:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
     axis.set_major_formatter(FuncFormatter(_plain))
     axis.set_minor_formatter(NullFormatter())
