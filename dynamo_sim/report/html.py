@@ -58,6 +58,7 @@ def page(result: RunResult) -> str:
         f'<h2>Numbers</h2>\n<div class="wide">{summary_table(summary)}</div>',
         f'<p class="facts">{escape(" · ".join(footer_lines(summary)))}</p>',
     ]
+    parts += [f"<p><strong>Note:</strong> {escape(text)}</p>" for text in result.warnings]
     for picture in result.plot.names:
         data = b64encode(result.plot.png(picture, dpi=110)).decode("ascii")
         caption = CAPTIONS[picture]
