@@ -16,6 +16,7 @@ from typing import NoReturn
 
 COMMANDS = {
     "run": "dynamo_sim.commands.run",
+    "compare": "dynamo_sim.commands.compare",
     "validate": "dynamo_sim.commands.validate",
     "schema": "dynamo_sim.commands.schema",
     "trace": "dynamo_sim.workload.trace_command",

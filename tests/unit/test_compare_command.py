@@ -1,0 +1,67 @@
+"""`dynamo-sim compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dynamo_sim.cli import main
+
+SCENARIO = """
+name: small
+workload: {kind: synthetic, input_tokens: 32, output_tokens: 4, request_count: 20, arrival_interval_ms: 5}
+fleet: {workers: 1}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(SCENARIO)
+    return str(path)
+
+
+def test_every_value_gets_a_column(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", scenario, "--vary", "fleet.workers=1,2"]) == 0
+    out = capsys.readouterr().out
+    assert "workers=1" in out and "workers=2" in out and "TTFT p99 (ms)" in out
+    assert "within the SLA" not in out
+
+
+def test_several_variations_are_combined(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--vary", "fleet.workers=1,2", "--vary", "fleet.engine.engine_type=vllm,trtllm,sglang"]
+    assert main(["compare", scenario, *arguments, "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)
+    assert [answer["variant"] for answer in answers][:2] == [
+        "workers=1 engine_type=vllm",
+        "workers=1 engine_type=trtllm",
+    ]
+    assert len(answers) == 6 and all(answer["summary"]["completed_requests"] == 20 for answer in answers)
+
+
+def test_lists_are_one_value(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", scenario, "--vary", "scaling=[],[{at_ms: 20, workers: 2}]", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--vary", "fleet.workers"], "--vary fleet.workers: must be KEY=A,B,..., like fleet.workers=4,6,8"),
+        (
+            ["--vary", "fleet.worker=1"],
+            "--set fleet.worker=1: fleet.worker: unknown key; did you mean 'workers'?",
+        ),
+        (
+            ["--vary", "fleet.workers=" + ",".join("1" * 65)],
+            "--vary: 65 runs are too many to read side by side; at most 64",
+        ),
+    ],
+)
+def test_mistakes_get_one_line(
+    scenario: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", scenario, *arguments]) == 2
+    assert capsys.readouterr().err.strip() == message
