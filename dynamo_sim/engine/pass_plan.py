@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from dynamo_sim.engine.sequence import Sequence
@@ -86,18 +85,3 @@ class PassPlan:
     def did_something(self) -> bool:
         """Whether any token was scheduled."""
         return bool(self.group_count) or any(work.used for work in self.work.values())
-
-
-def variance(values: Iterable[int]) -> float:
-    """Population variance of whole numbers, exact before the last division; 0.0 for none."""
-    count = total = squares = 0
-    for value in values:
-        count += 1
-        total += value
-        squares += value * value
-    return variance_of_sums(count, total, squares)
-
-
-def variance_of_sums(count: int, total: int, squares: int) -> float:
-    """Population variance from the number of values, their sum and the sum of their squares."""
-    return (count * squares - total * total) / (count * count) if count else 0.0

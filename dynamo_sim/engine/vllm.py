@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import accumulate, islice, takewhile
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.emission import emit_bursts, emit_tokens
 from dynamo_sim.engine.lockstep import Lockstep
-from dynamo_sim.engine.pass_plan import PassPlan, Work, variance, variance_of_sums
+from dynamo_sim.engine.pass_plan import PassPlan, Work
+from dynamo_sim.engine.pass_stats import add_queue, scheduled_stats, stretch_stats
 from dynamo_sim.engine.sequence import Sequence
-from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
@@ -97,28 +96,13 @@ class VllmScheduler:
 
     def start(self, now_ms: float, max_passes: int) -> Step:
         group = self.group
-        if (
-            group.count
-            and not self.waiting
-            and group.count == len(self.running)
-            and group.count <= self.budget_tokens
-        ):
-            step = self._plan_stretch(now_ms, max_passes)
-            if step is not None:
-                if self.observed:
-                    step.stats = self._stretch_stats(step)
-                return step
-        plan = PassPlan(now_ms, self.budget_tokens)
-        self._schedule_running(plan)
-        if not plan.preempted:
-            self._admit(plan)
-        if group.count and not plan.work and not plan.rejected:
-            step = self._plan_stretch(now_ms, max_passes)
-            if step is not None:
-                if self.observed:
-                    step.stats = self._stretch_stats(step)
-                return step
-        return self._single_pass(plan)
+        plan = None
+        if self.waiting or len(self.running) != group.count or not 0 < group.count <= self.budget_tokens:
+            plan = self._plan_pass(now_ms)
+            if not group.count or plan.work or plan.rejected:
+                return self._single_pass(plan)
+        # Nothing but the group's next tokens, pass after pass, as long as there is room for their blocks.
+        return self._plan_stretch(now_ms, max_passes) or self._single_pass(plan or self._plan_pass(now_ms))
 
     def finish(self, step: Step) -> None:
         if not self._in_stretch:
@@ -213,6 +197,13 @@ class VllmScheduler:
 
     # ------------------------------------------------------------ scheduling
 
+    def _plan_pass(self, now_ms: float) -> PassPlan:
+        plan = PassPlan(now_ms, self.budget_tokens)
+        self._schedule_running(plan)
+        if not plan.preempted:
+            self._admit(plan)
+        return plan
+
     def _schedule_running(self, plan: PassPlan) -> None:
         """Give the running sequences their tokens of this pass, in order (`spec 02, 5.2`)."""
         running, group = self.running, self.group
@@ -303,7 +294,7 @@ class VllmScheduler:
             prefill_ms = self.timing.prefill_ms(count, new)
         decode_start = plan.now_ms + prefill_ms
         step = Step(plan.now_ms, [decode_start], True, 0, 0)
-        stats = self._scheduled_stats(plan) if self.observed else None
+        stats = scheduled_stats(self, plan) if self.observed else None
         if self.sampler is not None:
             emit_bursts(self, plan, step, decode_start)
         else:
@@ -314,7 +305,7 @@ class VllmScheduler:
         step.progress = bool(plan.admissions or step.tokens or step.finals or plan.did_something)
         self._regroup(step.end_ms)
         if stats is not None:
-            self._queued_stats(stats)
+            add_queue(stats, self.waiting)
             step.stats = stats
         return step
 
@@ -359,7 +350,10 @@ class VllmScheduler:
             for sequence in self._newcomers:
                 sequence.request.second_token_ms = ends[0]
             self._newcomers.clear()
-        return Step(now_ms, ends, True, count, count)
+        step = Step(now_ms, ends, True, count, count)
+        if self.observed:
+            step.stats = stretch_stats(self, step)
+        return step
 
     def decode_ms(self, active: int, batch: int, context: int) -> float:
         """Duration of a decode step with ``active`` blocks held."""
@@ -476,51 +470,3 @@ class VllmScheduler:
         request.last_token_ms = end_ms
         request.emitted_tokens = sequence.generated
         step.finals.append((request, False))
-
-    def _scheduled_stats(self, plan: PassPlan) -> PassStats:
-        """What the pass does (`spec 02, 11`), with lengths before its tokens."""
-        stats = PassStats(used_kv_tokens=(self.used_kv_tokens,))
-        group = self.group
-        prompts: list[int] = []
-        lengths = squares = 0
-        for work in plan.work.values():
-            if work.prompt_part > 0:
-                prompts.append(work.prompt)
-                stats.sum_prefill_tokens += work.used
-                stats.sum_prefill_kv_tokens += work.prompt_before
-            else:
-                stats.num_decode_requests += 1
-                lengths += work.length
-                squares += work.length * work.length
-        if plan.group_count:
-            stats.num_decode_requests += group.count
-            lengths += group.tokens
-            squares += group.squared_tokens
-        stats.num_prefill_requests = len(prompts)
-        stats.var_prefill_length = variance(prompts)
-        stats.sum_decode_kv_tokens = lengths
-        stats.var_decode_kv_tokens = variance_of_sums(stats.num_decode_requests, lengths, squares)
-        return stats
-
-    def _stretch_stats(self, step: Step) -> PassStats:
-        """Of a stretch that has been planned, but not carried out."""
-        group, size = self.group, self.block_size
-        stats = PassStats(num_decode_requests=group.count, sum_decode_kv_tokens=group.tokens)
-        stats.var_decode_kv_tokens = variance_of_sums(group.count, group.tokens, group.squared_tokens)
-        stats.decode_kv_growth = group.count
-        first = group.passes + 1
-        opened = (group.openings[(first + index) % size] for index in range(len(step.ends_ms) - 1))
-        stats.used_kv_tokens = [blocks * size for blocks in accumulate(opened, initial=self.pool.active)]
-        self._queued_stats(stats)
-        return stats
-
-    def _queued_stats(self, stats: PassStats) -> None:
-        """What waits after the pass; preempted requests always stand before those that never ran."""
-        preempted = [sequence.tokens for sequence in takewhile(attrgetter("preempted"), self.waiting)]
-        stats.num_queued_decode = len(preempted)
-        stats.sum_queued_decode_kv_tokens = sum(preempted)
-        stats.var_queued_decode_kv_tokens = variance(preempted)
-        fresh = [sequence.prompt_tokens for sequence in islice(self.waiting, len(preempted), None)]
-        stats.num_queued_prefill = len(fresh)
-        stats.sum_queued_prefill_tokens = sum(fresh)
-        stats.var_queued_prefill_length = variance(fresh)

@@ -1,0 +1,103 @@
+"""What happens to the token slots of one request (`spec 05, 5`).
+
+Slots are counted, not numbered. Which slots a sequence holds follows from how they came to it: those of the path it
+matched or of pages it put into the tree belong to the tree, those of its ``duplicate_pages`` and behind its kept pages are its own.
+"""
+
+from __future__ import annotations
+
+from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.kv.radix_cache import RadixCache
+
+
+def begin(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | None:
+    """Take slots for the first ``tokens`` tokens of a sequence that has none.
+
+    Returns:
+        How many of them were cached, or None when slots are missing: then nothing was taken, but what was found is
+        refreshed all the same.
+    """
+    pages, node = cache.match(sequence, tokens // cache.page_tokens)
+    reused = pages * cache.page_tokens
+    if tokens - reused > cache.free:
+        return None
+    cache.free -= tokens - reused
+    cache.lock(node)
+    sequence.anchor = node
+    sequence.have = tokens
+    return reused
+
+
+def extend(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | None:
+    """Take slots up to the first ``tokens`` tokens of a sequence that has some; the tree is not asked.
+
+    Returns:
+        How many it had before, or None when slots are missing.
+    """
+    had = sequence.have
+    if tokens - had > cache.free:
+        return None
+    cache.free -= tokens - had
+    sequence.have = tokens
+    return had
+
+
+def keep(cache: RadixCache, sequence: SglangSequence, pages: int, stamp: int, by_page: bool = False) -> None:
+    """Put the first ``pages`` pages of a sequence into the tree, and lock their end instead of the old anchor.
+
+    Args:
+        by_page: whether the pages were kept one by one, the last of them at ``stamp``.
+    """
+    if pages <= sequence.kept_pages:
+        return
+    anchor = sequence.anchor
+    assert anchor is not None
+    node, present = cache.put(anchor, sequence, pages, by_page)
+    cache.lock(node, above=anchor)
+    sequence.anchor = node
+    sequence.duplicate_pages += present
+    sequence.kept_pages = pages
+    sequence.touched = stamp
+
+
+def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
+    """A sequence has ended: its whole pages stay in the tree, everything else it holds becomes free.
+
+    Args:
+        by_page: whether the pages since the last keep were kept one by one.
+    """
+    page = cache.page_tokens
+    tokens = sequence.tokens
+    pages = tokens // page
+    anchor = sequence.anchor
+    assert anchor is not None
+    cache.free += tokens - pages * page
+    if pages:
+        stamp = cache.now()
+        node, present = cache.put(anchor, sequence, pages, by_page)
+        cache.free += (sequence.duplicate_pages + present) * page
+        cache.refresh(node, anchor, stamp)
+        cache.unlock(anchor, stamp)
+    else:
+        cache.unlock(anchor, 0)
+    forget(sequence)
+
+
+def retract(cache: RadixCache, sequence: SglangSequence) -> None:
+    """Take a running sequence everything but its tokens; what it has kept stays in the tree.
+
+    Two faults of the reference are in here (`spec 05, 12`): a sequence that began with a hit and has kept nothing yet
+    also gives back the slots of the tree it had matched, and the slots of its duplicate pages are lost.
+    """
+    anchor = sequence.anchor
+    assert anchor is not None
+    cache.free += sequence.tokens - sequence.kept_pages * cache.page_tokens
+    cache.unlock(anchor, sequence.touched)
+    forget(sequence)
+
+
+def forget(sequence: SglangSequence) -> None:
+    """Make a sequence one that holds nothing."""
+    sequence.anchor = None
+    sequence.have = sequence.kept_pages = sequence.duplicate_pages = sequence.touched = 0
+    sequence.fresh = True

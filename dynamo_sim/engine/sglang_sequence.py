@@ -1,0 +1,87 @@
+"""A request as one SGLang-style worker sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
+from dynamo_sim.kv.radix_cache import Node
+from dynamo_sim.workload.request import FRESH_TOKEN, Request
+
+
+class SglangSequence:
+    """Prompt and generated tokens of a request, and the slots it holds (`spec 05, 1`).
+
+    Attributes:
+        request: the request it serves.
+        prompt_tokens, max_output_tokens: its lengths; a planned output counts before the requested length.
+        names: names of the pages other sequences may share, from the first on (see `Text`).
+        watched: whether its output may be spelled by others, so that its pages have to be kept as they fill.
+        generated: tokens generated so far. Stale while it runs in lockstep.
+        have: its first ``have`` tokens own slots. Stale while it runs, when it has them all.
+        kept_pages: that many pages at its beginning it has put into the tree. Stale while it runs in lockstep.
+        duplicate_pages: how many of those the tree had already, so that its own slots for them are not the tree's.
+        anchor: the node of the tree it locks.
+        touched: stamp of its latest keep, 0 for none since it began.
+        entry: number of its latest entry into the running batch; running requests are in this order.
+        origin: lockstep pass in which ``generated`` was 0; meaningful while it runs.
+        fresh: whether it has got no token since it entered the batch.
+        emitted_ms: time of its latest token. Stale while it runs in lockstep.
+    """
+
+    __slots__ = (
+        "anchor",
+        "duplicate_pages",
+        "emitted_ms",
+        "entry",
+        "fresh",
+        "generated",
+        "have",
+        "kept_pages",
+        "max_output_tokens",
+        "names",
+        "origin",
+        "prompt_tokens",
+        "request",
+        "touched",
+        "watched",
+    )
+
+    def __init__(self, request: Request, interner: PrefixInterner) -> None:
+        planned = request.planned_output
+        self.request = request
+        self.prompt_tokens = request.input_tokens
+        self.max_output_tokens = request.output_tokens if planned is None else len(planned)
+        self.names = _names(request, interner)
+        self.watched = bool(planned) and planned[0] < FRESH_TOKEN and request.prompt is not None
+        self.generated = 0
+        self.have = 0
+        self.kept_pages = 0
+        self.duplicate_pages = 0
+        self.anchor: Node | None = None
+        self.touched = 0
+        self.entry = 0
+        self.origin = 0
+        self.fresh = True
+        self.emitted_ms = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Its length: prompt and generated tokens."""
+        return self.prompt_tokens + self.generated
+
+    @property
+    def left(self) -> int:
+        """Tokens it has still to generate."""
+        return max(0, self.max_output_tokens - self.generated)
+
+
+def _names(request: Request, interner: PrefixInterner) -> Sequence[int]:
+    if request.prompt is None:
+        return ()
+    planned = request.planned_output
+    if not planned:
+        return interner.blocks(request.prompt)
+    if planned[0] >= FRESH_TOKEN:  # made up by the workload, one value repeated
+        return interner.blocks(merge_runs((*request.prompt, (planned[0], len(planned)))))
+    return interner.blocks(merge_runs((*request.prompt, *((value, 1) for value in planned))))
