@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from dynamo_sim.engine.pass_plan import variance_of_sums
 from dynamo_sim.engine.sglang_sequence import SglangSequence
 from dynamo_sim.engine.step import PassStats
 from dynamo_sim.kv.radix_cache import RadixCache
+from dynamo_sim.metrics.variance import variance_of_sums
 
 MOST_SORTED = 128
 """Longer queues are left in the order of arrival."""

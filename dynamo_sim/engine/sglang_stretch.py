@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import accumulate, repeat
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.pass_plan import variance_of_sums
 from dynamo_sim.engine.sglang_admission import Admission, closeness
 from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.metrics.variance import variance_of_sums
 
 if TYPE_CHECKING:
     from dynamo_sim.engine.sglang import SglangScheduler
