@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import accumulate, repeat
 from typing import TYPE_CHECKING
 
@@ -18,61 +19,76 @@ def plan_stretch(
 ) -> Step | None:
     """As many passes as admit nobody and retract nobody; None when not even one does.
 
-    It ends with the pass in which a request ends or a page has to be kept at once, before the one in which the head of
-    the queue may find room, and after one with an eviction where the order of the queue depends on what is cached.
+    It ends with the pass in which a request ends or a page has to be kept at once, before the one in which the
+    head of the queue may find room, and after one with an eviction where the order of the queue depends on what is
+    cached.
     """
-    batch, cache, timing = engine.batch, engine.cache, engine.timing
-    growing, count = batch.growing, len(batch)
-    if not growing:
+    batch = engine.batch
+    if not batch.growing:
         return _plan_idling(engine, now_ms, max_passes)
-    page = engine.page_tokens
-    openings, ending, clipping = batch.openings, batch.ending, batch.clipping
-    limit = engine.pool_tokens
-    decode_ms = timing.decode_ms
-    alone = count == 1
-    tokens, available, slack = batch.tokens, cache.available, batch.slack_tokens
-    number = batch.passes
+    at_most = min(max_passes, engine.horizon)
     if admission is not None and admission.out_of_memory:
-        max_passes = 1
+        at_most = 1
     if engine.observed and batch.is_mixed:  # the variance of the lengths moves
-        max_passes = 1
-    last = min(number + min(max_passes, engine.horizon), batch.next_watched_page())
-    refused_for = admission.refused_for if admission is not None else None
-    free = cache.free if engine.queue.is_sorted else available
-    reserve, falling, ratio = batch.reserve_tokens, batch.falling, engine.ratio
-    now = now_ms
-    ends: list[float] = []
-    while True:
-        opened = openings[(number + 1) % page]
-        if available < growing or available - slack < opened * page:
-            # A lone request goes on as long as there are slots at all.
-            if not alone or available < growing:
-                break
-        duration = decode_ms(tokens if tokens < limit else limit, count, tokens // count)
-        if duration == 0.0 and ends:
-            break  # a pass of no time belongs to the instant it runs in
-        number += 1
-        now += duration
-        ends.append(now)
-        if number == last or number in ending or duration == 0.0 or free < growing:
-            break
-        tokens += growing
-        available -= growing
-        free -= growing
-        slack += opened * page - growing
-        if refused_for is not None:
-            falling += clipping.get(number - 1, 0) if clipping else 0
-            reserve -= falling
-            ratio -= engine.ratio_step
-            if ratio < engine.lowest_ratio:
-                ratio = engine.lowest_ratio
-            reserved = reserve * ratio
-            room = available - slack if available > slack else 0
-            if refused_for < room - reserved + closeness(reserved):
-                break
-    if not ends:
+        at_most = 1
+    next_event = min(min(batch.ending), batch.next_watched_page())
+    at_most = min(at_most, next_event - batch.passes)
+    if engine.queue.is_sorted:
+        at_most = min(at_most, engine.cache.free // batch.growing + 1)
+    passes = _undecided_passes(engine, at_most, None if admission is None else admission.refused_for)
+    if not passes:
         return None
-    return Step(now_ms, ends, True, growing, growing)
+    ends = list(accumulate(_durations_ms(engine, passes), initial=now_ms))
+    del ends[0]
+    return Step(now_ms, ends, True, batch.growing, batch.growing)
+
+
+def _undecided_passes(engine: SglangScheduler, at_most: int, refused_for: int | None) -> int:
+    """How many passes have room for everybody and none for the head of the queue."""
+    batch, cache = engine.batch, engine.cache
+    growing, available, slack, page = batch.growing, cache.available, batch.slack_tokens, engine.page_tokens
+    if refused_for is None:
+        plenty = available - slack >= batch.openings_within(at_most) * page and available >= at_most * growing
+        if plenty:
+            return at_most
+    openings, clipping = batch.openings, batch.clipping
+    alone = len(batch) == 1
+    number = first = batch.passes
+    reserve, falling, ratio = batch.reserve_tokens, batch.falling, engine.ratio
+    last = number + at_most
+    while number < last:
+        opened = openings[(number + 1) % page] * page
+        if available < growing:
+            break
+        if available - slack < opened and not alone:  # a lone request goes on as long as there are slots at all
+            break
+        available -= growing
+        slack += opened - growing
+        if refused_for is not None:
+            if clipping and number > first:
+                falling += clipping.get(number, 0)
+            reserve -= falling
+            ratio = max(ratio - engine.ratio_step, engine.lowest_ratio)
+            reserved = reserve * ratio
+            if refused_for < max(0, available - slack) - reserved + closeness(reserved):
+                return number + 1 - first
+        number += 1
+    return number - first
+
+
+def _durations_ms(engine: SglangScheduler, passes: int) -> list[float]:
+    """How long the next passes take; those from one of no time on are left out."""
+    batch, limit = engine.batch, engine.pool_tokens
+    growing, count, tokens = batch.growing, len(batch), batch.tokens
+    lengths = range(tokens, tokens + passes * growing, growing)
+    in_use: Iterable[int] = lengths if lengths[-1] <= limit else (min(length, limit) for length in lengths)
+    contexts: Iterable[int] = (length // count for length in lengths)
+    if growing == count:
+        contexts = range(tokens // count, tokens // count + passes)
+    durations = list(map(engine.timing.decode_ms, in_use, repeat(count), contexts))
+    if 0.0 in durations:  # passes of no time belong to the instant they run in
+        del durations[max(1, durations.index(0.0)) :]
+    return durations
 
 
 def _plan_idling(engine: SglangScheduler, now_ms: float, max_passes: int) -> Step | None:

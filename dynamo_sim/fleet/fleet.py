@@ -285,15 +285,22 @@ class Fleet:
         worker = self.workers.get(completion.worker_id)
         if worker is None:
             raise SimulationError(f"offline replay completion for unknown worker {completion.worker_id}")
+        return self.complete(worker, completion.step, now_ms)
+
+    def complete(self, worker: Worker, step: Step, now_ms: float) -> list[tuple[Request, bool]]:
+        """`on_completion` for a step that is known to be of this worker."""
+        idle = self.idle_with_work
         if worker.step is not None:
             self.busy_count -= 1
-        finals = worker.finish(completion.step, now_ms)
+        finals = worker.finish(step, now_ms)
         self.in_flight -= len(finals)
         if worker.scheduler.request_count:
-            if worker.id not in self.idle_with_work:
-                insort(self.idle_with_work, worker.id)
-        elif worker.id in self.idle_with_work:
-            self.idle_with_work.remove(worker.id)
+            if not idle:
+                idle.append(worker.id)
+            elif worker.id not in idle:
+                insort(idle, worker.id)
+        elif worker.id in idle:
+            idle.remove(worker.id)
         return finals
 
     def dead_end(self) -> str:

@@ -13,7 +13,7 @@ from dynamo_sim.clock import LAST, Clock
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Completion, Fleet
+from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.serving.controller import Controller, TargetEffect, is_due_later
@@ -108,7 +108,28 @@ class AggregatedServing:
         assert step is not None
         if len(step.ends_ms) > 1:
             step.order = (step.ends_ms[-2], 1, process.worker_id)
-        self._add(step.order, process)
+        if self._is_alone():
+            # What the rounds come to when nothing else is due: this pass ends, and the next one starts.
+            self._handled_ms = self.clock.now
+            self._round = 1
+            process.step = None
+            self._complete(process.worker_id, step)
+            if self.fleet.idle_with_work:
+                self._drive()
+            if not self.fleet.in_flight and self._is_over():
+                self._stop()
+        else:
+            self._add(step.order, process)
+
+    def _is_alone(self) -> bool:
+        """Whether the process that reports is all that happens at this instant, and nothing can follow from it."""
+        return (
+            not self._due
+            and not self._settle_scheduled
+            and not self.source.hears_endings
+            and not self.fleet.leaving
+            and self.clock.instant_is_complete
+        )
 
     def startup_due(self, process: StartupProcess) -> None:
         # A ready event can hold back completions of its instant: they must be there, not inside a stretch.
@@ -144,7 +165,7 @@ class AggregatedServing:
             yield self._arrival_timer
             self._arrival_timer = clock.timer()
             self._arrival_ms = None
-            if not self._settle_scheduled and not fleet.leaving and clock.instant_is_complete:
+            if self._is_alone():
                 # Nothing else happens now: requests for busy workers just join their queues.
                 self._handled_ms = clock.now
                 for request in source.take_due(clock.now, fleet.in_flight):
@@ -252,12 +273,12 @@ class AggregatedServing:
         fleet, now = self.fleet, self.clock.now
         changed = False
         while (completion := fleet.drive_ready(now, self.max_passes, self.collector)) is not None:
-            step = completion.step
-            if completion.immediate:
-                self._complete(completion.worker_id, step)
+            worker_id, step = completion.worker_id, completion.step
+            if step.ends_ms[-1] > now:
+                step.order = (now, self._round, worker_id)
+                self._processes[worker_id].begin(step)
             else:
-                step.order = (now, self._round, completion.worker_id)
-                self._processes[completion.worker_id].begin(step)
+                self._complete(worker_id, step)
             changed = True
         return changed
 
@@ -292,17 +313,19 @@ class AggregatedServing:
     def _complete(self, worker_id: int, step: Step) -> None:
         """All consequences of the end of a step (`spec 01, 6.2`)."""
         now = self.clock.now
-        finals = self.fleet.on_completion(Completion(self.fleet.stage, worker_id, step), now)
+        finals = self.fleet.complete(self.fleet.workers[worker_id], step, now)
         if self.collector.record_passes:
             self.collector.passed(worker_id, step)
         if self.passes is not None:
             self.passes.ended(worker_id, step, now, self._round)
+        if not finals:
+            return
         for request, rejected in finals:
-            self._ended += 1
             if self.traffic is not None and not rejected:
                 self.traffic.completed(request)
             if self.source.hears_endings:
                 self.source.ended(request, now, rejected)
+        self._ended += len(finals)
         if self.progress is not None and self._ended >= self._next_progress:
             self._next_progress = self._ended + 256
             self.progress(now, self._ended)
