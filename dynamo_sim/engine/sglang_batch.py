@@ -12,9 +12,9 @@ NEVER = 1 << 62
 class RunningBatch:
     """Requests that decode, in running order, and the sums over them that a pass asks for.
 
-    All of them gain one token a pass (speculative bursts gain more, see `leap`), so what a member has generated, when it
-    fills a page and when it ends follow from the number of passes, and a pass costs what changes in it, not what runs in it.
-    A request that wants no tokens takes part without ever gaining any.
+    All of them gain one token a pass (speculative bursts gain more, see `leap`), so what a member has generated,
+    when it fills a page and when it ends follow from the number of passes, and a pass costs what changes in it,
+    not what runs in it. A request that wants no tokens takes part without ever gaining any.
 
     Args:
         page_tokens: tokens per page.
@@ -42,9 +42,11 @@ class RunningBatch:
         self.reserve_tokens = 0
         self.ending: dict[int, list[SglangSequence]] = {}
         self.watched: dict[int, SglangSequence] = {}
-        self.falling = 0  # growing members that are to come within the clip: each takes 1 a pass off the reserve
-        self.clipping: dict[int, int] = {}  # how many get there, by the pass before their first such
-        self.openings = [0] * page_tokens  # members by the residue (pass modulo page) in which they open a page
+        # Growing members with at most `clip_tokens` to come, each of which takes 1 a pass off the reserve; and how
+        # many will have that few after which pass.
+        self.falling = 0
+        self.clipping: dict[int, int] = {}
+        self.openings = [0] * page_tokens  # members by the residue (pass modulo page) in which they open one
         self._entries = 0
         self._offsets = 0
         self._squared_offsets = 0

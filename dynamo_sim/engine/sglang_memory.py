@@ -1,7 +1,7 @@
 """What happens to the token slots of one request (`spec 05, 5`).
 
-Slots are counted, not numbered. Which slots a sequence holds follows from how they came to it: those of the path it
-matched or of pages it put into the tree belong to the tree, those of its ``duplicate_pages`` and behind its kept pages are its own.
+Slots are counted, not numbered. Whose they are follows from how they came to a sequence: the path it matched and the
+pages it put into the tree are the tree's; its ``duplicate_pages`` and what lies behind its kept pages are its own.
 """
 
 from __future__ import annotations

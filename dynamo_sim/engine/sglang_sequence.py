@@ -53,7 +53,9 @@ class SglangSequence:
         self.prompt_tokens = request.input_tokens
         self.max_output_tokens = request.output_tokens if planned is None else len(planned)
         self.names = _names(request, interner)
-        self.watched = bool(planned) and planned[0] < FRESH_TOKEN and request.prompt is not None
+        self.watched = False
+        if planned and request.prompt is not None:
+            self.watched = planned[0] < FRESH_TOKEN
         self.generated = 0
         self.have = 0
         self.kept_pages = 0

@@ -60,8 +60,8 @@ def _undecided_passes(engine: SglangScheduler, at_most: int, refused_for: int | 
         opened = openings[(number + 1) % page] * page
         if available < growing:
             break
-        if available - slack < opened and not alone:  # a lone request goes on as long as there are slots at all
-            break
+        if available - slack < opened and not alone:
+            break  # a lone request goes on as long as there are slots at all
         available -= growing
         slack += opened - growing
         if refused_for is not None:

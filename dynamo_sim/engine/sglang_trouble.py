@@ -40,8 +40,8 @@ def _why_no_token(engine: SglangScheduler) -> str:
     tokens = runner.prompt_tokens + engine.batch.generated(runner)
     return (
         f"{runner.request.name} has {tokens} of {runner.prompt_tokens + runner.max_output_tokens} tokens and finds no "
-        f"slot for the next one in a pool of {_pool(engine)}, though nobody else is running; {_remedy(engine)}, or raise "
-        f"clip_max_new_tokens={engine.clip_tokens} so that more is reserved for outputs"
+        f"slot for the next one in a pool of {_pool(engine)}, though nobody else is running; raise num_gpu_blocks, or "
+        f"raise clip_max_new_tokens={engine.clip_tokens} so that more is reserved for outputs"
     )
 
 
@@ -61,27 +61,23 @@ def _why_refused(engine: SglangScheduler) -> str:
     if wanted.charge > engine.input_tokens:
         return (
             f"{name} is never admitted{blocks}: its next {wanted.charge} prompt tokens are more than "
-            f"max_prefill_tokens={engine.input_tokens}; raise that, or split prompts with a smaller chunked_prefill_size"
+            f"max_prefill_tokens={engine.input_tokens}; raise that, or lower chunked_prefill_size to split prompts"
         )
     if wanted.charge > engine.chunk_tokens:
         return (
-            f"{name} is never admitted{blocks}: {wanted.tokens} prompt tokens fill {wanted.charge} with whole pages, more "
-            f"than chunked_prefill_size={engine.chunk_tokens}; raise that to at least {wanted.charge}"
+            f"{name} is never admitted{blocks}: {wanted.tokens} prompt tokens are {wanted.charge} in whole pages, "
+            f"more than chunked_prefill_size={engine.chunk_tokens}; raise that to at least {wanted.charge}"
         )
     needed = wanted.charge + wanted.outputs
     held = sum(s.have for s in engine.queue)
     held_text = f" ({held} are held by prompts computed in part)" if held else ""
     return (
-        f"{name} is never admitted{blocks}: it needs room for more than {needed} tokens ({wanted.charge} prompt, "
-        f"{wanted.outputs} output) and {engine.cache.available} of {_pool(engine)} can be had{held_text}; {_remedy(engine)}, or "
-        f"lower clip_max_new_tokens={engine.clip_tokens}"
+        f"{name} is never admitted{blocks}: it asks for room for more than {needed} tokens ({wanted.charge} prompt, "
+        f"{wanted.outputs} output), and {engine.cache.available} of {_pool(engine)} can be had{held_text}; "
+        f"raise num_gpu_blocks, or lower clip_max_new_tokens={engine.clip_tokens}"
     )
 
 
 def _pool(engine: SglangScheduler) -> str:
     page = engine.page_tokens
     return f"num_gpu_blocks={engine.pool_tokens // page} pages of {page} tokens"
-
-
-def _remedy(engine: SglangScheduler) -> str:
-    return "raise num_gpu_blocks"
