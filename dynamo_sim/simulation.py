@@ -18,7 +18,7 @@ from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import Controller, Planner, PlannerController, ScriptedTargets
-from dynamo_sim.serving.independent import IndependentServing
+from dynamo_sim.serving.independent import IndependentServing, WorkersAreCoupled
 from dynamo_sim.serving.single import SingleWorkerServing
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.workload.build import build_source
@@ -91,8 +91,21 @@ def _garbage_collection_paused() -> Iterator[None]:
 def _run(
     scenario: Scenario, controller: Controller | None, progress: Progress | None, honour_cap: bool
 ) -> RunResult:
-    args = scenario.fleet.engine
-    limits = scenario.limits
+    try:
+        return _serve(scenario, controller, progress, honour_cap)
+    except WorkersAreCoupled:
+        return _serve(scenario, controller, progress, honour_cap, coordinated=True)
+
+
+def _serve(
+    scenario: Scenario,
+    controller: Controller | None,
+    progress: Progress | None,
+    honour_cap: bool,
+    coordinated: bool = False,
+) -> RunResult:
+    """Build everything, run it, sum it up; ``coordinated`` forbids workers on their own."""
+    args, limits = scenario.fleet.engine, scenario.limits
     single = scenario.fleet.workers == 1 and controller is None
     source = build_source(
         scenario.workload,
@@ -103,22 +116,23 @@ def _run(
         honour_cap_with_ticks=honour_cap,
         seed=scenario.seed,
     )
-    cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
-    clock = Clock()
     timing = build_timing(args)
-    fleet = Fleet(
-        Stage.AGGREGATED, scheduler_factory(args, timing), scenario.fleet.workers, args.startup_time
-    )
+    factory = scheduler_factory(args, timing)
+    fleet = Fleet(Stage.AGGREGATED, factory, scenario.fleet.workers, args.startup_time)
     collector = Collector(record_passes=scenario.report.passes)
-    shared: dict[str, Any] = {"max_passes": limits.max_stretch_passes, "cap_ms": cap_ms, "progress": progress}
+    parts = (Clock(), fleet, source, collector)
+    options: dict[str, Any] = {
+        "max_passes": limits.max_stretch_passes,
+        "cap_ms": None if source.ignores_cap else limits.max_sim_time_ms,
+        "progress": progress,
+    }
     serving: SingleWorkerServing | IndependentServing | AggregatedServing
     if single:
-        closed_loop = limits.concurrency is not None
-        serving = SingleWorkerServing(clock, fleet, source, collector, closed_loop, **shared)
-    elif controller is None and not source.hears_endings:
-        serving = IndependentServing(clock, fleet, source, collector, **shared)
+        serving = SingleWorkerServing(*parts, closed_loop=limits.concurrency is not None, **options)
+    elif controller is None and not source.hears_endings and not coordinated:
+        serving = IndependentServing(*parts, **options)
     else:
-        serving = AggregatedServing(clock, fleet, source, collector, RoundRobin(), controller, **shared)
+        serving = AggregatedServing(*parts, RoundRobin(), controller, **options)
     with _garbage_collection_paused():
         serving.run()
     records = collector.records

@@ -36,8 +36,6 @@ class SglangScheduler:
     otherwise it carries out the one pass at once.
     """
 
-    retries_matter = True  # every pass, also a fruitless one, lowers the ratio
-
     def __init__(
         self,
         args: EngineArgs,
@@ -62,6 +60,9 @@ class SglangScheduler:
         self.cache = RadixCache(self.pool_tokens, self.page_tokens)
         self.queue = WaitingQueue(options.schedule_policy == "lpm")
         self.batch = RunningBatch(self.page_tokens, self.clip_tokens)
+        # Every pass, also a fruitless one, lowers the ratio; only in a queue sorted by prefix can a request come along
+        # that ends a row of them.
+        self.retries_matter = self.queue.by_prefix
         self.gaps = GapLog()
         self.observed = False
         self.emitted_ms = 0.0  # when the batch got its latest tokens

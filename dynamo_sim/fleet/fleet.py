@@ -261,16 +261,21 @@ class Fleet:
         for worker_id in self.idle_with_work:
             if collector is None and self.visible:
                 raise SimulationError("offline replay visible engine pass requires a collector")
-            worker = self.workers[worker_id]
-            step = worker.scheduler.start(now_ms, max_passes)
-            if step.ends_ms[-1] > now_ms:
-                worker.step = step
-                self.busy_count += 1
-                self.idle_with_work.remove(worker_id)
-                return Completion(self.stage, worker_id, step)
-            if step.progress:
+            step = self.start(self.workers[worker_id], now_ms, max_passes)
+            if step is not None:
                 return Completion(self.stage, worker_id, step)
         return None
+
+    def start(self, worker: Worker, now_ms: float, max_passes: int) -> Step | None:
+        """Start a pass of an idle worker that has requests; None when it takes no time and does nothing."""
+        step = worker.scheduler.start(now_ms, max_passes)
+        if step.ends_ms[-1] > now_ms:
+            worker.step = step
+            self.busy_count += 1
+            self.idle_with_work.remove(worker.id)
+        elif not step.progress:
+            return None
+        return step
 
     def on_completion(self, completion: Completion, now_ms: float) -> list[tuple[Request, bool]]:
         """A pass is over: the requests that ended in it, with "was rejected", in the engine's order.

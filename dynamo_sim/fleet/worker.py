@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from simpy.events import Event
 
 from dynamo_sim.clock import Clock
 from dynamo_sim.engine.step import Step
+from dynamo_sim.workload.request import Request
 
 
 class Coordinator(Protocol):
@@ -27,11 +29,16 @@ class WorkerProcess:
 
     The timeout of a step is armed when the coordinator starts the step, so an idle worker costs nothing, and moved to
     an earlier pass boundary when something happens to the worker in the middle of a stretch.
+
+    Attributes:
+        step: what it is busy with, or None.
+        inbox: requests that will arrive here, by time, where they are known before they do.
     """
 
     def __init__(self, clock: Clock, worker_id: int, coordinator: Coordinator) -> None:
         self.worker_id = worker_id
         self.step: Step | None = None
+        self.inbox: deque[Request] = deque()
         self._clock = clock
         self._coordinator = coordinator
         self._timer = clock.timer()
@@ -47,6 +54,10 @@ class WorkerProcess:
         """Be busy with ``step`` until its end."""
         self.step = step
         self._timer.arm(step.ends_ms[-1])
+
+    def wake_at(self, at_ms: float) -> None:
+        """Report at ``at_ms`` although idle: a request of the inbox arrives."""
+        self._timer.arm(at_ms)
 
     def cut(self, now_ms: float) -> None:
         """End a stretch at its first pass boundary at or after ``now_ms``."""

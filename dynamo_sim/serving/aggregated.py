@@ -31,6 +31,10 @@ class AggregatedServing:
     SimPy decides *when*: a process whose time has come reports here. This class decides in which *order* things happen
     that fall on one instant: the last process of an instant lets `_settle` run the reference's rounds.
 
+    Where no later arrival depends on an earlier request, the worker of every request is known up to the *horizon*: the next
+    time a tick or a startup can change who is active (`spec 01, 15`). Such requests are put into the inboxes of their
+    workers, and until the horizon every worker takes its turns alone.
+
     Args:
         clock: the virtual clock, at 0.
         fleet: the workers.
@@ -78,6 +82,13 @@ class AggregatedServing:
         self._handled_ms = 0.0
         self._next_progress = 0
         self._begun = False
+        self._looks_ahead = False
+        self._retries_matter = False
+        self._someone_is_stuck = False
+        self._horizon_ms = 0.0
+        self._tick_ms = math.inf
+        self._in_inboxes = 0
+        self._last_assigned_ms = 0.0
         watched = controller is not None and controller.wants_passes
         self.traffic = TrafficWindow() if watched else None
         self.passes = PassBuffer(self.traffic) if self.traffic is not None else None
@@ -88,8 +99,10 @@ class AggregatedServing:
         Raises:
             SimulationError: requests are left that nothing can ever finish, or a request finds no worker.
         """
-        for worker_id in self.fleet.workers:
+        for worker_id, worker in self.fleet.workers.items():
             self._open(worker_id)
+            self._retries_matter = worker.scheduler.retries_matter
+        self._looks_ahead = not self.source.hears_endings and not self._retries_matter
         self._note_fleet("start", tuple(self.fleet.workers))
         self.clock.process(self._arrivals())
         self._schedule_settle()
@@ -105,21 +118,73 @@ class AggregatedServing:
 
     def pass_due(self, process: WorkerProcess) -> None:
         step = process.step
-        assert step is not None
-        if len(step.ends_ms) > 1:
+        if step is not None and len(step.ends_ms) > 1:
             step.order = (step.ends_ms[-2], 1, process.worker_id)
-        if self._is_alone():
-            # What the rounds come to when nothing else is due: this pass ends, and the next one starts.
-            self._handled_ms = self.clock.now
-            self._round = 1
-            process.step = None
-            self._complete(process.worker_id, step)
-            if self.fleet.idle_with_work:
-                self._drive()
-            if not self.fleet.in_flight and self._is_over():
-                self._stop()
+        if self.clock.now < self._horizon_ms:
+            self._take_turn(process)
         else:
+            assert step is not None
             self._add(step.order, process)
+
+    def _take_turn(self, process: WorkerProcess) -> None:
+        """What the rounds of an instant come to for a worker that has it to itself."""
+        now = self._handled_ms = self.clock.now
+        fleet, inbox = self.fleet, process.inbox
+        worker = fleet.workers[process.worker_id]
+        self._round = 1
+        if process.step is not None:
+            step, process.step = process.step, None
+            self._complete(worker.id, step)
+        self._empty_inbox(process, now)
+        while worker.scheduler.request_count:
+            started = fleet.start(worker, now, self.max_passes)
+            if started is None:
+                break
+            if started.ends_ms[-1] > now:
+                started.order = (now, 1, worker.id)
+                if inbox:
+                    started.cut(inbox[0].arrival_ms)
+                process.begin(started)
+                return
+            self._complete(worker.id, started)
+        if inbox:
+            process.wake_at(inbox[0].arrival_ms)
+        if fleet.leaving:
+            self._close(fleet.try_remove_drained())
+        if not fleet.in_flight and self._is_over():
+            self._stop()
+
+    def _empty_inbox(self, process: WorkerProcess, now_ms: float) -> None:
+        """Let the requests in that have arrived by now."""
+        inbox = process.inbox
+        while inbox and inbox[0].arrival_ms <= now_ms:
+            self._in_inboxes -= 1
+            self.fleet.dispatch(process.worker_id, inbox.popleft())
+
+    def _look_ahead(self) -> None:
+        """Hand out the requests up to the horizon."""
+        now = self.clock.now
+        active = self.fleet.active_worker_ids()
+        startups = (startup.ready_ms for startup in self._startups.values())
+        self._horizon_ms = min(self._tick_ms, *startups, math.inf) if active else now
+        last_ms = math.nextafter(self._horizon_ms, -math.inf)
+        if self.cap_ms is not None:
+            last_ms = min(last_ms, self.cap_ms)
+        touched: dict[WorkerProcess, None] = {}
+        requests = self.source.take_due(last_ms, 0) if active else []
+        for request in requests:
+            process = self._processes[self.router.pick(active)]
+            process.inbox.append(request)
+            touched[process] = None
+        self.collector.records.requests += requests
+        self._in_inboxes += len(requests)
+        if requests:
+            self._last_assigned_ms = requests[-1].arrival_ms
+        for process in touched:
+            if process.step is None:
+                process.wake_at(process.inbox[0].arrival_ms)
+            else:
+                process.cut(process.inbox[0].arrival_ms)
 
     def _is_alone(self) -> bool:
         """Whether the process that reports is all that happens at this instant, and nothing can follow from it."""
@@ -179,6 +244,7 @@ class AggregatedServing:
         while True:
             yield self._tick_timer
             self._tick_timer = self.clock.timer()
+            self._tick_ms = math.inf
             self._tick_due = True
             self._wake()
 
@@ -191,7 +257,7 @@ class AggregatedServing:
             if step is not None:
                 # Passes that have begun are noted to their ends, but their completions never happen.
                 process.cut(math.nextafter(cap_ms, math.inf))
-                self._handled_ms = max(self._handled_ms, step.last_start_ms)
+                self._handled_ms = max(self._handled_ms, step.last_start_ms, self._last_assigned_ms)
                 self.fleet.workers[process.worker_id].scheduler.finish(step)
                 self.collector.passed(process.worker_id, step)
         self._stop()
@@ -240,9 +306,11 @@ class AggregatedServing:
         elif not fleet.in_flight and self._is_over():
             self._stop()
         else:
-            self._arm_arrivals()
             if not self._begun:
                 self._begin_ticks()
+            if self._looks_ahead:
+                self._look_ahead()
+            self._arm_arrivals()
 
     def _take_passes(self) -> bool:
         """The completions at the head of what is due."""
@@ -253,6 +321,7 @@ class AggregatedServing:
             step, process.step = process.step, None
             assert step is not None
             self._complete(process.worker_id, step)
+            self._empty_inbox(process, self.clock.now)
             changed = True
         return changed
 
@@ -272,7 +341,8 @@ class AggregatedServing:
         """Start every pass that can start."""
         fleet, now = self.fleet, self.clock.now
         changed = False
-        while (completion := fleet.drive_ready(now, self.max_passes, self.collector)) is not None:
+        max_passes = 1 if self._someone_is_stuck else self.max_passes
+        while (completion := fleet.drive_ready(now, max_passes, self.collector)) is not None:
             worker_id, step = completion.worker_id, completion.step
             if step.ends_ms[-1] > now:
                 step.order = (now, self._round, worker_id)
@@ -280,6 +350,11 @@ class AggregatedServing:
             else:
                 self._complete(worker_id, step)
             changed = True
+        if self._retries_matter and self._someone_is_stuck != bool(fleet.idle_with_work):
+            # A worker that cannot go on is tried again at every instant of the fleet: none may be skipped.
+            self._someone_is_stuck = not self._someone_is_stuck
+            for process in self._processes.values():
+                process.cut(now)
         return changed
 
     def _begin_ticks(self) -> None:
@@ -289,13 +364,17 @@ class AggregatedServing:
         first = self.controller.first_tick_ms()
         if first is not None and math.isfinite(first):
             self.clock.process(self._ticks())
-            self._tick_timer.arm(max(first, self.clock.now))
+            self._arm_tick(max(first, self.clock.now))
         else:
             self.traffic = self.passes = None
 
+    def _arm_tick(self, at_ms: float) -> None:
+        self._tick_ms = at_ms
+        self._tick_timer.arm(at_ms)
+
     def _arm_arrivals(self) -> None:
         next_ms = self.source.next_ms()
-        if next_ms is None:
+        if next_ms is None or (self._looks_ahead and self.clock.now < self._horizon_ms < next_ms):
             return
         if self._arrival_ms is None:
             self._arrival_ms = next_ms
@@ -339,7 +418,7 @@ class AggregatedServing:
         if next_ms is not None and is_due_later(next_ms, now):
             if self._nothing_to_come():
                 self._refuse_dead_end()
-            self._tick_timer.arm(next_ms)
+            self._arm_tick(next_ms)
         else:
             self.traffic = self.passes = None
 
@@ -411,7 +490,13 @@ class AggregatedServing:
     def _is_over(self) -> bool:
         """Whether nothing is under way, in flight or to come (`spec 01, 7`)."""
         fleet = self.fleet
-        return not fleet.in_flight and not fleet.busy_count and self.source.exhausted() and fleet.is_drained
+        return (
+            not fleet.in_flight
+            and not fleet.busy_count
+            and not self._in_inboxes
+            and self.source.exhausted()
+            and fleet.is_drained
+        )
 
     def _nothing_to_come(self) -> bool:
         """Whether requests are left but nothing can set anything going again."""
@@ -420,6 +505,7 @@ class AggregatedServing:
             and not self.fleet.busy_count
             and not self._startups
             and not self._due
+            and not self._in_inboxes
             and self.source.next_ms() is None
         )
 

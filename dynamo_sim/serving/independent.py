@@ -16,6 +16,10 @@ from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.source import Source
 
 
+class WorkersAreCoupled(Exception):
+    """A worker is stuck in a way that counts the looks of the whole fleet (`spec 01, 6.3`): it needs a coordinator."""
+
+
 class IndependentServing:
     """Round robin over a fixed fleet, open loop, no later arrival depends on an earlier request.
 
@@ -51,6 +55,7 @@ class IndependentServing:
 
         Raises:
             SimulationError: a worker has requests that it can never finish.
+            WorkersAreCoupled: the run has to be done again with a coordinator.
         """
         clock, collector, workers = self.clock, self.collector, list(self.fleet.workers.values())
         requests = self.source.take_due(self.cap_ms, 0)
@@ -96,6 +101,8 @@ class IndependentServing:
                         self.collector.passed(worker.id, step)
                         return
                 elif not step.progress:
+                    if scheduler.retries_matter and following is not None:
+                        raise WorkersAreCoupled
                     worker.step = step = None
             if step is not None:
                 self._complete(worker, step)

@@ -99,9 +99,8 @@ class PassBuffer:
             # Passes of no time ran in the round, after the completions.
             for index in range(last + 1):
                 self._immediate += 1
-                self._rows.append(
-                    ((now_ms, round_number, 1, now_ms, 0, self._immediate), worker_id, step, index)
-                )
+                order = (now_ms, round_number, 1, float(worker_id), 0.0, float(self._immediate))
+                self._rows.append((order, worker_id, step, index))
             self._count(step, last + 1)
             return
         self._passes(worker_id, step, last)
