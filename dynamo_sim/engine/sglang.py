@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine import sglang_memory as memory
-from dynamo_sim.engine.sglang_admission import Admission, admit
+from dynamo_sim.engine.sglang_admission import Admission, Piece, admit
 from dynamo_sim.engine.sglang_batch import RunningBatch
+from dynamo_sim.engine.sglang_dead_end import dead_end_reason, refuse_dead_end
 from dynamo_sim.engine.sglang_decode import decode, emit
 from dynamo_sim.engine.sglang_queue import WaitingQueue
+from dynamo_sim.engine.sglang_ratio import NewTokenRatio
 from dynamo_sim.engine.sglang_sequence import SglangSequence
-from dynamo_sim.engine.sglang_stretch import plan_stretch, stretch_stats
-from dynamo_sim.engine.sglang_trouble import refuse_idling, refuse_standstill, why_stuck
-from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.sglang_stats import add_queue, scheduled_stats, stretch_stats
+from dynamo_sim.engine.sglang_stretch import plan_stretch
+from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.kv.radix_cache import RadixCache
 from dynamo_sim.metrics.gaps import GapLog
-from dynamo_sim.metrics.variance import variance, variance_of_sums
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.timing.speculative import BurstSampler
 from dynamo_sim.workload.request import Request
@@ -25,15 +27,16 @@ if TYPE_CHECKING:
     from dynamo_sim.scenario.engine_args import EngineArgs
 
 UNLIMITED = 1 << 62
+
 MOST_IDLE_PASSES = 1 << 22
-"""Decode passes in a row that may go by without any token."""
+"""Decode passes in a row without any token; after so many only a dead end is left to report."""
 
 
 class SglangScheduler:
-    """Prefill and decode in every pass, a prefix tree, a reserve for outputs to come, retraction of running requests.
+    """Prefill and decode in every pass, a prefix tree, a reserve for outputs to come, retraction.
 
-    `start` admits what it can; when that is nobody, it plans a stretch of decode passes and `finish` carries it out,
-    otherwise it carries out the one pass at once.
+    `start` admits what it can. When that is nobody it plans a stretch of decode passes, which `finish`
+    carries out; otherwise it carries out its one pass at once.
     """
 
     def __init__(
@@ -50,21 +53,19 @@ class SglangScheduler:
         self.input_tokens = options.max_prefill_tokens
         self.chunk_tokens = options.chunked_prefill_size
         self.clip_tokens = options.clip_max_new_tokens
-        self.initial_ratio = 0.7 * options.schedule_conservativeness
-        self.lowest_ratio = self.initial_ratio * 0.14
-        self.ratio_step = (self.initial_ratio - self.lowest_ratio) / 600.0
-        self.ratio = self.initial_ratio
+        self.ratio = NewTokenRatio(options.schedule_conservativeness)
         self.timing = timing
         self.interner = interner
         self.sampler = sampler
         self.cache = RadixCache(self.pool_tokens, self.page_tokens)
         self.queue = WaitingQueue(options.schedule_policy == "lpm")
         self.batch = RunningBatch(self.page_tokens, self.clip_tokens)
-        # Every pass, also a fruitless one, lowers the ratio; only in a queue sorted by prefix can a request come along
-        # that ends a row of them.
+        # Every pass lowers the ratio, also a fruitless one. Only in a queue sorted by prefix can an arrival
+        # end a row of fruitless passes and meet the ratio they have left.
         self.retries_matter = self.queue.by_prefix
         self.gaps = GapLog()
         self.observed = False
+        self.preemptions = 0
         self.emitted_ms = 0.0  # when the batch got its latest tokens
         self.with_one_token: list[SglangSequence] = []  # members that wait for their second
         self.horizon = 64  # passes to plan ahead in the next stretch
@@ -87,7 +88,18 @@ class SglangScheduler:
 
     @property
     def used_kv_tokens(self) -> int:
+        # Slots given back twice can make more of them than there are.
         return max(0, self.pool_tokens - self.cache.available)
+
+    @property
+    def block_size(self) -> int:
+        return self.page_tokens
+
+    def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
+        taken = 0
+        if self._in_stretch and step is not None:
+            taken = bisect_right(step.ends_ms, now_ms) * self.batch.growing
+        return min(self.pool_tokens, self.used_kv_tokens + taken)
 
     @property
     def total_kv_tokens(self) -> int:
@@ -97,21 +109,22 @@ class SglangScheduler:
         self.queue.append(SglangSequence(request, self.interner))
 
     def start(self, now_ms: float, max_passes: int) -> Step:
-        queue, batch = self.queue, self.batch
-        admission = None
+        queue = self.queue
+        admission: Admission | None = None
         if queue:
             queue.sort(self.cache)
             admission = admit(self, now_ms)
             if admission.out_of_memory:
-                self.ratio = self.initial_ratio
-        if batch.members and self.sampler is None and not (admission and admission.pieces):
+                self.ratio.reset()
+        pieces = admission.pieces if admission is not None else []
+        if self.batch.members and not pieces and self.sampler is None:
             step = plan_stretch(self, now_ms, max_passes, admission)
             if step is not None:
                 self._in_stretch = True
                 if self.observed:
-                    step.stats = stretch_stats(self, step)
+                    step.stats = stretch_stats(self, len(step.ends_ms))
                 return step
-        return self._single_pass(now_ms, admission or Admission())
+        return self._single_pass(now_ms, pieces)
 
     def finish(self, step: Step) -> None:
         if not self._in_stretch:
@@ -119,13 +132,10 @@ class SglangScheduler:
         self._in_stretch = False
         batch, cache = self.batch, self.cache
         passes = len(step.ends_ms)
-        self.horizon = max(8, 2 * passes)
-        if not batch.growing:
-            batch.advance(passes)
-            self._idle_passes += passes
-            if self._idle_passes > MOST_IDLE_PASSES:
-                refuse_idling(self)
-        else:
+        self.horizon = max(
+            8, 2 * passes
+        )  # stretches go about as far as the last one, before something cuts them
+        if batch.growing:
             self._idle_passes = 0
             needed = passes * batch.growing
             cache.evict(needed - cache.free)
@@ -136,84 +146,66 @@ class SglangScheduler:
             self.with_one_token.clear()
             batch.advance(passes - 1)
             emit(self, step, [])
-        self._lower_ratio(passes)
+        else:
+            self._idle_passes += passes
+            if self._idle_passes > MOST_IDLE_PASSES:
+                refuse_dead_end(self)
+        self.ratio.lower(passes)
 
     def close(self) -> None:
         for sequence in self.batch.members.values():
-            generated = self.batch.generated(sequence)
-            if generated:
-                request = sequence.request
-                request.emitted_tokens = generated
-                request.last_token_ms = sequence.emitted_ms if sequence.fresh else self.emitted_ms
-        for sequence in self.queue:
+            sequence.generated = self.batch.generated(sequence)
+            if not sequence.fresh:
+                sequence.emitted_ms = self.emitted_ms
+        for sequence in (*self.batch.members.values(), *self.queue):
             if sequence.generated:
                 sequence.request.emitted_tokens = sequence.generated
                 sequence.request.last_token_ms = sequence.emitted_ms
 
     def stuck_reason(self) -> str | None:
-        return why_stuck(self)
+        return dead_end_reason(self)
 
     # ------------------------------------------------------------ one pass
 
-    def _single_pass(self, now_ms: float, admission: Admission) -> Step:
-        cache, batch, pieces = self.cache, self.batch, admission.pieces
-        prefill_ms = 0.0
-        newcomers = []
-        if pieces:
-            count = len(pieces)
-            ends = reused = 0
-            for piece in pieces:
-                ends += piece.end
-                reused += piece.reused
-            new_tokens = max(0, ends // count - reused // count)
-            if new_tokens:
-                prefill_ms = self.timing.prefill_ms(count, new_tokens)
-            for sequence, _, _, end in pieces:
-                if end < sequence.prompt_tokens + sequence.generated:
-                    memory.keep(cache, sequence, end // self.page_tokens, cache.now())
-                    self.queue.push_front((sequence,))
-                else:
-                    batch.add(sequence)
-                    newcomers.append(sequence)
-        step = Step(now_ms, [now_ms + prefill_ms], True, 0, 0)
+    def _single_pass(self, now_ms: float, pieces: list[Piece]) -> Step:
+        """Prefill and decode (`spec 05, 8`, steps 5 to 11)."""
+        step = Step(now_ms, [now_ms + self._prefill_ms(pieces)], True, 0, 0)
         step.admissions = len(pieces)
-        stats = self._scheduled_stats(admission) if self.observed else None
-        running = len(batch)
+        newcomers = self._place(pieces)
+        stats = scheduled_stats(self, pieces) if self.observed else None
+        running = len(self.batch)
         victims = decode(self, step, newcomers, stats)
-        if step.tokens or pieces:
+        if pieces or step.tokens:
             self._idle_passes = 0
         elif running and not victims and step.end_ms == now_ms:
-            refuse_standstill(self)
+            refuse_dead_end(self)
         if victims:
-            self.ratio = self.initial_ratio
+            self.ratio.reset()
             self.queue.push_front(victims)
-        self._lower_ratio(1)
+        self.ratio.lower(1)
         step.progress = bool(pieces or running)
         if stats is not None:
-            self.queue.fill(stats)
+            add_queue(self, stats)
             step.stats = stats
         return step
 
-    def _lower_ratio(self, passes: int) -> None:
-        ratio, step, lowest = self.ratio, self.ratio_step, self.lowest_ratio
-        for _ in range(passes):
-            if ratio == lowest and step >= 0.0:
-                break
-            ratio -= step
-            if ratio < lowest:
-                ratio = lowest
-        self.ratio = ratio
+    def _prefill_ms(self, pieces: list[Piece]) -> float:
+        count = len(pieces)
+        if not count:
+            return 0.0
+        ends = sum(piece.end for piece in pieces)
+        reused = sum(piece.reused for piece in pieces)
+        new_tokens = ends // count - reused // count
+        return self.timing.prefill_ms(count, new_tokens) if new_tokens > 0 else 0.0
 
-    def _scheduled_stats(self, admission: Admission) -> PassStats:
-        """What the pass does (`spec 05, 14`), before anybody is retracted for it."""
-        batch, pieces = self.batch, admission.pieces
-        return PassStats(
-            num_prefill_requests=len(pieces),
-            sum_prefill_tokens=sum(piece.tokens for piece in pieces),
-            var_prefill_length=variance(piece.sequence.prompt_tokens for piece in pieces),
-            sum_prefill_kv_tokens=sum(piece.reused for piece in pieces),
-            num_decode_requests=len(batch),
-            sum_decode_kv_tokens=batch.tokens,
-            var_decode_kv_tokens=variance_of_sums(len(batch), batch.tokens, batch.squared_tokens),
-            used_kv_tokens=(self.used_kv_tokens,),
-        )
+    def _place(self, pieces: list[Piece]) -> list[SglangSequence]:
+        """Let those run that have all their tokens now, and return them; the others wait for more."""
+        newcomers = []
+        for sequence, _, _, end in pieces:
+            if end < sequence.tokens:
+                memory.keep(self.cache, sequence, end // self.page_tokens, self.cache.now())
+                self.queue.push_front((sequence,))
+            else:
+                self.batch.add(sequence)
+                newcomers.append(sequence)
+        return newcomers

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """What one request gets in a pass: ``tokens`` more, of which ``end`` it then has; ``reused`` were there before."""
+    """What one request gets in a pass.
+
+    Attributes:
+        tokens: so many more of its tokens get slots, cached ones included.
+        reused: tokens that need no computing: of a first piece the cached ones, of a later one all before it.
+        end: tokens that have slots then.
+    """
 
     sequence: SglangSequence
     tokens: int
@@ -22,7 +28,7 @@ class Piece(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What admitting a request asks for: ``tokens`` to compute, charged in whole pages, and a reserve for outputs."""
+    """What a piece asks for: tokens, charged in whole pages, and for the last one a reserve for outputs."""
 
     tokens: int
     charge: int
@@ -34,8 +40,8 @@ class Admission:
 
     Attributes:
         pieces: the batch, in order.
-        refused_for: tokens the head of the queue asks room for while nothing but room is missing; None when it is
-            refused for something that does not change while the same requests run, or nobody is refused.
+        refused_for: tokens the head of the queue asks room for while nothing but room is missing; None when
+            it is refused for what cannot change while the same requests run, or nobody is refused.
         out_of_memory: whether slots were missing for a request there was room for.
     """
 
@@ -50,8 +56,8 @@ class Admission:
 class Room:
     """Tokens that may still be promised in a pass.
 
-    The reference adds up what running requests have reserved in running order, as floats. That sum is close to its
-    value by whole numbers, which decides unless a comparison is too close.
+    The reference adds up what running requests have reserved in running order, as floats. That sum is close
+    to its value by whole numbers, which decides unless a comparison is too close.
     """
 
     __slots__ = ("_batch", "_estimate", "_margin", "_promised", "_ratio", "_whole")
@@ -107,7 +113,7 @@ def admit(engine: SglangScheduler, now_ms: float) -> Admission:
     seats = engine.max_sequences - len(batch)
     if seats <= 0:
         return admission
-    room = Room(batch, cache.available, engine.ratio)
+    room = Room(batch, cache.available, engine.ratio.value)
     input_room, chunk_room = engine.input_tokens, engine.chunk_tokens
     while queue and len(pieces) < seats:
         head = queue.head

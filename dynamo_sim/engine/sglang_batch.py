@@ -12,9 +12,9 @@ NEVER = 1 << 62
 class RunningBatch:
     """Requests that decode, in running order, and the sums over them that a pass asks for.
 
-    All of them gain one token a pass (speculative bursts gain more, see `leap`), so what a member has generated,
-    when it fills a page and when it ends follow from the number of passes, and a pass costs what changes in it,
-    not what runs in it. A request that wants no tokens takes part without ever gaining any.
+    All of them gain one token a pass (speculative bursts are different, see `leap`), so what a member has
+    generated, when it fills a page and when it ends follow from the number of passes, and a pass costs what
+    changes in it, not what runs in it. A request that wants no tokens takes part without ever gaining any.
 
     Args:
         page_tokens: tokens per page.
@@ -42,11 +42,11 @@ class RunningBatch:
         self.reserve_tokens = 0
         self.ending: dict[int, list[SglangSequence]] = {}
         self.watched: dict[int, SglangSequence] = {}
-        # Growing members with at most `clip_tokens` to come, each of which takes 1 a pass off the reserve; and how
-        # many will have that few after which pass.
+        # Growing members with at most `clip_tokens` to come, each of which takes 1 a pass off the reserve;
+        # and how many will have that few after which pass.
         self.falling = 0
         self.clipping: dict[int, int] = {}
-        self.openings = [0] * page_tokens  # members by the residue (pass modulo page) in which they open one
+        self.openings: dict[int, int] = {}  # growing members by the residue (pass modulo page) of opening one
         self._entries = 0
         self._offsets = 0
         self._squared_offsets = 0
@@ -76,7 +76,7 @@ class RunningBatch:
         self._count(sequence, -1)
 
     def leap(self, sequence: SglangSequence, tokens: int) -> None:
-        """Give one member ``tokens`` tokens on top of what passes give it."""
+        """Give one member ``tokens`` tokens without a pass: in bursts every member gets its own number."""
         sequence.generated = self.generated(sequence)
         self._count(sequence, -1)
         sequence.generated += tokens
@@ -107,7 +107,8 @@ class RunningBatch:
             return
         now = self.passes
         self.growing += sign
-        self.openings[(1 - length + now) % page] += sign
+        residue = (1 - length + now) % page
+        self.openings[residue] = self.openings.get(residue, 0) + sign
         offset = length - now
         self._offsets += sign * offset
         self._squared_offsets += sign * offset * offset
@@ -147,18 +148,21 @@ class RunningBatch:
     @property
     def next_openings(self) -> int:
         """Members that open a page in the next pass."""
-        return self.openings[(self.passes + 1) % self.page_tokens]
+        return self.openings.get((self.passes + 1) % self.page_tokens, 0)
 
     def openings_within(self, passes: int) -> int:
         """Pages opened in the next ``passes`` passes together, as long as nobody joins or ends."""
         page, openings = self.page_tokens, self.openings
         first = (self.passes + 1) % page
         if passes == 1:
-            return openings[first]
+            return openings.get(first, 0)
         cycles, rest = divmod(passes, page)
-        opened = cycles * self.growing + sum(openings[first : first + rest])
-        beyond = first + rest - page
-        return opened + sum(openings[:beyond]) if beyond > 0 else opened
+        opened = cycles * self.growing
+        if rest:
+            for residue, count in openings.items():
+                if (residue - first) % page < rest:
+                    opened += count
+        return opened
 
     @property
     def squared_tokens(self) -> int:
@@ -182,7 +186,7 @@ class RunningBatch:
         return total
 
     def victim(self) -> SglangSequence:
-        """Who is retracted first: the member that has generated least, the first in running order among equals."""
+        """Who is retracted first: who has generated least, the first in running order among equals."""
         now = self.passes
         members: Iterable[SglangSequence] = self.members.values()
         return max(members, key=lambda s: s.origin if s.max_output_tokens else now)

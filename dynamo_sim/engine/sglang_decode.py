@@ -79,6 +79,7 @@ def _make_room(engine: SglangScheduler, newcomers: list[SglangSequence]) -> tupl
             if victim in engine.with_one_token:
                 engine.with_one_token.remove(victim)
         memory.retract(cache, victim)
+        engine.preemptions += 1
         victims.append(victim)
 
 
@@ -108,8 +109,8 @@ def _catch_up(engine: SglangScheduler, sequence: SglangSequence) -> None:
 def emit(engine: SglangScheduler, step: Step, newcomers: list[SglangSequence]) -> None:
     """A token for every growing member at the end of the step; who has its last one leaves.
 
-    The pages of members that run in lockstep are kept without being looked at (`_catch_up`); those of newcomers, whose
-    prompts others can match from now on, and of watched members at once.
+    Newcomers, whose prompts others can match from now on, and watched members keep their pages at once; those
+    all others have filled are kept when they leave (`_catch_up`).
     """
     batch, cache = engine.batch, engine.cache
     end_ms = step.ends_ms[-1]

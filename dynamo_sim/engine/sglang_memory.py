@@ -1,7 +1,8 @@
 """What happens to the token slots of one request (`spec 05, 5`).
 
-Slots are counted, not numbered. Whose they are follows from how they came to a sequence: the path it matched and the
-pages it put into the tree are the tree's; its ``duplicate_pages`` and what lies behind its kept pages are its own.
+Slots are counted, not numbered. Whose they are follows from how they came to a sequence: the path it matched
+and the pages it put into the tree are the tree's; its duplicate pages and what lies behind its kept pages are
+its own.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ def begin(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | Non
     """Take slots for the first ``tokens`` tokens of a sequence that has none.
 
     Returns:
-        How many of them were cached, or None when slots are missing: then nothing was taken, but what was found is
-        refreshed all the same.
+        How many of them were cached, or None when slots are missing: then nothing was taken, but what was
+        found is refreshed all the same.
     """
     pages, node = cache.match(sequence, tokens // cache.page_tokens)
     reused = pages * cache.page_tokens
@@ -43,7 +44,7 @@ def extend(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | No
 
 
 def keep(cache: RadixCache, sequence: SglangSequence, pages: int, stamp: int, by_page: bool = False) -> None:
-    """Put the first ``pages`` pages of a sequence into the tree, and lock their end instead of the old anchor.
+    """Put the first ``pages`` pages of a sequence into the tree and make their end its anchor.
 
     Args:
         by_page: whether the pages were kept one by one, the last of them at ``stamp``.
@@ -86,8 +87,9 @@ def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
 def retract(cache: RadixCache, sequence: SglangSequence) -> None:
     """Take a running sequence everything but its tokens; what it has kept stays in the tree.
 
-    Two faults of the reference are in here (`spec 05, 12`): a sequence that began with a hit and has kept nothing yet
-    also gives back the slots of the tree it had matched, and the slots of its duplicate pages are lost.
+    Two faults of the reference are in here (`spec 05, 12`): a sequence that began with a hit and has kept
+    nothing yet also gives back the slots of the tree it had matched, and the slots of its duplicate pages are
+    lost.
     """
     anchor = sequence.anchor
     assert anchor is not None

@@ -19,8 +19,8 @@ class SglangSequence:
         watched: whether its output may be spelled by others, so that its pages have to be kept as they fill.
         generated: tokens generated so far. Stale while it runs in lockstep.
         have: its first ``have`` tokens own slots. Stale while it runs, when it has them all.
-        kept_pages: that many pages at its beginning it has put into the tree. Stale while it runs in lockstep.
-        duplicate_pages: how many of those the tree had already, so that its own slots for them are not the tree's.
+        kept_pages: so many pages at its beginning it has put into the tree. Stale while it runs in lockstep.
+        duplicate_pages: how many of those the tree had already; it holds slots of its own for them.
         anchor: the node of the tree it locks.
         touched: stamp of its latest keep, 0 for none since it began.
         entry: number of its latest entry into the running batch; running requests are in this order.

@@ -7,8 +7,7 @@ from itertools import accumulate, repeat
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.sglang_admission import Admission, closeness
-from dynamo_sim.engine.step import PassStats, Step
-from dynamo_sim.metrics.variance import variance_of_sums
+from dynamo_sim.engine.step import Step
 
 if TYPE_CHECKING:
     from dynamo_sim.engine.sglang import SglangScheduler
@@ -19,9 +18,9 @@ def plan_stretch(
 ) -> Step | None:
     """As many passes as admit nobody and retract nobody; None when not even one does.
 
-    It ends with the pass in which a request ends or a page has to be kept at once, before the one in which the
-    head of the queue may find room, and after one with an eviction where the order of the queue depends on what is
-    cached.
+    It ends with the pass in which a request ends or a page has to be kept at once, before the one in which
+    the head of the queue may find room, and after one with an eviction where the order of the queue depends
+    on what is cached.
     """
     batch = engine.batch
     if not batch.growing:
@@ -54,10 +53,10 @@ def _undecided_passes(engine: SglangScheduler, at_most: int, refused_for: int | 
     openings, clipping = batch.openings, batch.clipping
     alone = len(batch) == 1
     number = first = batch.passes
-    reserve, falling, ratio = batch.reserve_tokens, batch.falling, engine.ratio
+    reserve, falling, ratio = batch.reserve_tokens, batch.falling, engine.ratio.value
     last = number + at_most
     while number < last:
-        opened = openings[(number + 1) % page] * page
+        opened = openings.get((number + 1) % page, 0) * page
         if available < growing:
             break
         if available - slack < opened and not alone:
@@ -68,7 +67,7 @@ def _undecided_passes(engine: SglangScheduler, at_most: int, refused_for: int | 
             if clipping and number > first:
                 falling += clipping.get(number, 0)
             reserve -= falling
-            ratio = max(ratio - engine.ratio_step, engine.lowest_ratio)
+            ratio = engine.ratio.below(ratio)
             reserved = reserve * ratio
             if refused_for < max(0, available - slack) - reserved + closeness(reserved):
                 return number + 1 - first
@@ -100,19 +99,3 @@ def _plan_idling(engine: SglangScheduler, now_ms: float, max_passes: int) -> Ste
     passes = min(max_passes, engine.horizon)
     ends = list(accumulate(repeat(duration, passes), initial=now_ms))
     return Step(now_ms, ends[1:], True, 0, 0)
-
-
-def stretch_stats(engine: SglangScheduler, step: Step) -> PassStats:
-    """Forward-pass metrics of a stretch that has been planned, but not carried out."""
-    batch = engine.batch
-    used = engine.pool_tokens - engine.cache.available
-    growing = batch.growing
-    stats = PassStats(
-        num_decode_requests=len(batch),
-        sum_decode_kv_tokens=batch.tokens,
-        var_decode_kv_tokens=variance_of_sums(len(batch), batch.tokens, batch.squared_tokens),
-        decode_kv_growth=growing,
-        used_kv_tokens=[max(0, used + index * growing) for index in range(len(step.ends_ms))],
-    )
-    engine.queue.fill(stats)
-    return stats

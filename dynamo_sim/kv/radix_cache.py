@@ -11,18 +11,18 @@ STAMP_BITS = 40
 
 
 class Text(Protocol):
-    """Tokens as pages. Equal names mean equal prefixes; pages without a name are unlike those of every other text."""
+    """Tokens as pages. Equal names mean equal prefixes; pages without one are unlike any other."""
 
     names: Sequence[int]
     """Names of the pages others can share, from the first page on."""
 
 
 class Node:
-    """An edge of the tree with the node at its end: pages ``low <= i < high`` of a text, counted from the root.
+    """An edge of the tree with the node at its end: pages ``low <= i < high`` of a text, from the root on.
 
-    With ``by_page`` it stands for a chain of nodes of one page each that have one stamp and the same locks: decoded
-    tokens enter the tree page by page. Such a chain is evicted from its end, and a match refreshes the pages it covers;
-    any other edge is evicted as a whole and refreshed only by a match of all of it.
+    With ``by_page`` it stands for a chain of nodes of one page each that have one stamp and the same locks:
+    decoded tokens enter the tree page by page. Such a chain is evicted from its end, and a match refreshes
+    the pages it covers; any other edge is evicted as a whole and refreshed only by a match of all of it.
     """
 
     __slots__ = ("by_page", "children", "high", "locks", "low", "parent", "queued", "serial", "stamp", "text")
@@ -57,8 +57,8 @@ class Node:
 class RadixCache:
     """Which prefixes are cached, which of them are in use, and which go first.
 
-    Whoever uses a prefix locks its path. Stamps grow with use. A locked node cannot go, so what its users do to its
-    stamp is told when they unlock it.
+    Whoever uses a prefix locks its path. Stamps grow with use. A locked node cannot go, so its users tell
+    what they did to its stamp when they unlock it.
 
     Args:
         total_tokens: slots of the worker.
@@ -113,7 +113,7 @@ class RadixCache:
         return depth
 
     def match(self, text: Text, pages: int) -> tuple[int, Node]:
-        """The longest cached prefix of the first ``pages`` pages of a text: its length in pages, and its node.
+        """The longest cached prefix of the first ``pages`` pages of a text: its length in pages and its node.
 
         What it covers is refreshed; an edge it ends within is split there.
         """
@@ -252,7 +252,7 @@ class RadixCache:
             self._enqueue(parent)
 
     def _split(self, node: Node, at: int) -> Node:
-        """Cut an edge before page ``at``; the upper part is new, whoever locks the node still locks the lower one."""
+        """Cut an edge before page ``at``: the upper part is new, the node stays the end of the lower one."""
         parent, text = node.parent, node.text
         assert parent is not None and text is not None
         self._serial += 1

@@ -1,7 +1,7 @@
 """The SGLang-style engine word for word: token by token, slot by slot, pass by pass (`spec 05`).
 
-The twin the real scheduler is held against. It keeps lists of slot numbers and token values, does every keep and every
-eviction when the specification says so, and knows nothing of stretches, lockstep or names of prefixes.
+The twin the real scheduler is held against. It keeps lists of slot numbers and token values, does every keep
+and every eviction when the specification says so, and knows nothing of stretches, lockstep or names.
 """
 
 from __future__ import annotations
