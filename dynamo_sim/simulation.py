@@ -27,12 +27,14 @@ from dynamo_sim.workload.trace.lines import SkippedLine
 Progress = Callable[[float, int], None]
 
 
-def run(scenario: Scenario, progress: Progress | None = None) -> RunResult:
+def run(scenario: Scenario, progress: Progress | None = None, policy: Any = None) -> RunResult:
     """Simulate a scenario.
 
     Args:
         scenario: what to simulate.
         progress: called now and then with the virtual time in ms and the number of requests that have ended.
+        policy: a scaling policy of your own instead of the scenario's: any object with a method
+            ``decide(now_s, view, fleet)`` (`dynamo_sim.autoscaling.Policy`).
 
     Returns:
         Its records, summary, tables and pictures.
@@ -41,10 +43,20 @@ def run(scenario: Scenario, progress: Progress | None = None) -> RunResult:
         ScenarioError, TraceError: the input cannot be used.
         SimulationError: the run cannot go on; the message says what is stuck and what would help.
     """
-    controller: Controller | None = None
+    return _run(scenario, _controller(scenario, policy), progress, honour_cap=True)
+
+
+def _controller(scenario: Scenario, policy: Any) -> Controller | None:
+    """Who decides about the fleet of a scenario, if anybody."""
+    if policy is not None or getattr(scenario, "autoscaler", None) is not None:
+        from dynamo_sim.autoscaling.build import build_autoscaler, build_custom
+
+        if policy is not None:
+            return build_custom(policy, scenario, getattr(scenario, "autoscaler", None))
+        return build_autoscaler(getattr(scenario, "autoscaler", None), scenario)
     if scenario.scaling:
-        controller = ScriptedTargets([(step.at_ms, step.workers) for step in scenario.scaling])
-    return _run(scenario, controller, progress, honour_cap=True)
+        return ScriptedTargets([(step.at_ms, step.workers) for step in scenario.scaling])
+    return None
 
 
 class PlannerBridge:
@@ -133,9 +145,13 @@ def _serve(
         serving = IndependentServing(*parts, **options)
     else:
         serving = AggregatedServing(*parts, RoundRobin(), controller, **options)
+        if controller is not None:
+            controller.attach(serving)
     with _garbage_collection_paused():
         serving.run()
     records = collector.records
     records.gpus_per_worker = args.gpus_per_worker
-    records.warnings = [*_skipped_lines(source.skipped), *timing.warnings()]
+    records.decisions = [] if controller is None else controller.decision_rows()
+    notes = [] if controller is None else controller.warnings
+    records.warnings = [*notes, *_skipped_lines(source.skipped), *timing.warnings()]
     return RunResult(records, scenario, summarise(records, scenario.sla))

@@ -36,6 +36,16 @@ class Scheduler(Protocol):
     def running_count(self) -> int:
         """Requests admitted and not ended."""
 
+    preemptions: int
+    """Requests that lost their place so far (SGLang: retractions)."""
+
+    def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
+        """Tokens of KV room held at a time at or after the start of ``step``, the one under way."""
+
+    @property
+    def block_size(self) -> int:
+        """Tokens of a KV block or page."""
+
     @property
     def used_kv_tokens(self) -> int:
         """Tokens of KV room that are held (vLLM: whole blocks with an owner)."""

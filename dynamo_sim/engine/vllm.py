@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ class VllmScheduler:
         self.group = Lockstep(args.block_size)
         self.gaps = GapLog()
         self.observed = False
+        self.preemptions = 0
         self.group_allowed = lockstep and sampler is None
         self.emitted_ms = 0.0  # when the group got its latest token
         self._newcomers: list[Sequence] = []  # group members with one token so far
@@ -86,6 +88,13 @@ class VllmScheduler:
     @property
     def used_kv_tokens(self) -> int:
         return self.pool.active * self.block_size
+
+    def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
+        held = self.pool.active
+        if self._in_stretch and step is not None:
+            begun = min(bisect_right(step.ends_ms, now_ms), len(step.ends_ms) - 1)
+            held += self.group.openings_within(begun)
+        return held * self.block_size
 
     @property
     def total_kv_tokens(self) -> int:
@@ -179,6 +188,7 @@ class VllmScheduler:
         if victim is requester and not self.running:
             self._refuse_endless(victim)
         self._pinned -= victim.pinned
+        self.preemptions += 1
         victim.running = False
         victim.preempted = True
         self.pool.release(victim, -(-victim.allocated // self.block_size))

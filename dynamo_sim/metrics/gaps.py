@@ -32,6 +32,21 @@ class GapLog:
         self._ends_ms.extend(ends_ms)
         self._stretches.append((len(ends_ms), count))
 
+    def since(
+        self, mark: tuple[int, int, int], now_ms: float
+    ) -> tuple[list[tuple[float, float, int]], tuple[int, int, int]]:
+        """What was noted after ``mark``: (time, gap, count), times and gaps in ms, and the new mark.
+
+        ``now_ms`` stands for the time of gaps that were noted without one.
+        """
+        single, stretch, place = mark
+        found = [(now_ms, g, c) for g, c in zip(self._gaps_ms[single:], self._counts[single:], strict=True)]
+        for passes, count in self._stretches[stretch:]:
+            ends = self._ends_ms[place : place + passes + 1]
+            found += [(end, end - before, count) for before, end in zip(ends, ends[1:], strict=False)]
+            place += passes + 1
+        return found, (len(self._gaps_ms), len(self._stretches), place)
+
     def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """All gaps in ms, and how many requests had each; not merged, not sorted."""
         ends = np.asarray(self._ends_ms, dtype=np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.workload.request import Request
@@ -40,6 +40,7 @@ class RunRecords:
         gpus_per_worker: GPUs of one worker.
         end_ms: the last instant that was handled.
         single_worker: whether the one-worker runtime of `spec 01, 13` ran (rows then name no worker or session).
+        decisions: one row a look of an autoscaler, in order.
         warnings: what a reader of the results has to know, one sentence each.
     """
 
@@ -52,4 +53,5 @@ class RunRecords:
     end_ms: float = 0.0
     single_worker: bool = False
     total_kv_tokens: int = 0
+    decisions: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

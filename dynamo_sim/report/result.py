@@ -101,6 +101,13 @@ class RunResult:
         return fleet_frame(self.records.fleet)
 
     @cached_property
+    def decisions(self) -> pd.DataFrame:
+        """One row a look of an autoscaler (`DecisionRecord.as_row`); empty where nobody decided."""
+        import pandas as pd
+
+        return pd.DataFrame(self.records.decisions)
+
+    @cached_property
     def plot(self) -> Plots:
         """Pictures: ``latency``, ``latency_over_time``, ``timeline`` and ``gantt``."""
         from dynamo_sim.report.plots import Plots

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
+from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -18,8 +19,11 @@ from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.serving.controller import Controller, TargetEffect, is_due_later
 from dynamo_sim.serving.observation import PassBuffer, TrafficWindow
+from dynamo_sim.serving.sampling import WorkerTally
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.source import Source
+
+MOST_VAIN_LOOKS = 10_000
 
 Order = tuple[float, int, float]
 """Place in the reference's event queue: the instant an event was queued, the round, and the place in it."""
@@ -85,10 +89,18 @@ class AggregatedServing:
         self._looks_ahead = False
         self._retries_matter = False
         self._someone_is_stuck = False
+        self._wants_gaps = False
+        self._vain_looks = 0
         self._horizon_ms = 0.0
         self._tick_ms = math.inf
         self._in_inboxes = 0
         self._last_assigned_ms = 0.0
+        self.tallies: dict[int, WorkerTally] | None = None
+        self.held: deque[tuple[Request, float]] = deque()
+        self._held_ms = 0.0
+        self._watcher: Callable[[str, tuple[int, ...], float], None] | None = None
+        self.holds_requests = False
+        self._waits_for_workers = controller is not None and controller.waits_for_workers
         watched = controller is not None and controller.wants_passes
         self.traffic = TrafficWindow() if watched else None
         self.passes = PassBuffer(self.traffic) if self.traffic is not None else None
@@ -159,12 +171,15 @@ class AggregatedServing:
         inbox = process.inbox
         while inbox and inbox[0].arrival_ms <= now_ms:
             self._in_inboxes -= 1
-            self.fleet.dispatch(process.worker_id, inbox.popleft())
+            request = inbox.popleft()
+            self.fleet.dispatch(process.worker_id, request)
+            if self.tallies is not None:
+                self.tallies[process.worker_id].given(request, request.arrival_ms)
 
     def _look_ahead(self) -> None:
         """Hand out the requests up to the horizon."""
         now = self.clock.now
-        active = self.fleet.active_worker_ids()
+        active = () if self.holds_requests else self.fleet.active_worker_ids()
         startups = (startup.ready_ms for startup in self._startups.values())
         self._horizon_ms = min(self._tick_ms, *startups, math.inf) if active else now
         last_ms = math.nextafter(self._horizon_ms, -math.inf)
@@ -234,7 +249,7 @@ class AggregatedServing:
                 # Nothing else happens now: requests for busy workers just join their queues.
                 self._handled_ms = clock.now
                 for request in source.take_due(clock.now, fleet.in_flight):
-                    self._dispatch(request)
+                    self._arrive(request)
                 if not fleet.idle_with_work:
                     self._arm_arrivals()
                     continue
@@ -284,9 +299,11 @@ class AggregatedServing:
                 changed = self._take_passes() | self._take_startups()
             next_ms = source.next_ms()
             if source.hears_endings or (next_ms is not None and next_ms <= now):
-                for request in source.take_due(now, fleet.in_flight):
-                    self._dispatch(request)
+                for request in source.take_due(now, fleet.in_flight + len(self.held)):
+                    self._arrive(request)
                     changed = True
+            if self.held:
+                changed |= self._release_held()
             if fleet.idle_with_work:
                 changed |= self._drive()
             if fleet.leaving:
@@ -334,6 +351,8 @@ class AggregatedServing:
             self._startups.pop(startup.worker_id, None)
             if self.fleet.mark_worker_ready(startup.worker_id):
                 self._note_fleet("ready", (startup.worker_id,))
+                if self.tallies is not None:
+                    self.tallies[startup.worker_id].ready_ms = self.clock.now
                 changed = True
         return changed
 
@@ -383,11 +402,30 @@ class AggregatedServing:
             self._arrival_ms = next_ms
             self._arrival_timer = self._arrival_timer.moved_to(next_ms)
 
-    def _dispatch(self, request: Request) -> None:
+    def _arrive(self, request: Request) -> None:
         self.collector.arrived(request)
+        if self._waits_for_workers and (self.holds_requests or not self.fleet.has_active_workers):
+            self.held.append((request, self.clock.now))
+        else:
+            self._dispatch(request)
+
+    def _dispatch(self, request: Request) -> None:
+        now = self.clock.now
         worker_id = self.router.pick(self.fleet.active_worker_ids())
         self.fleet.dispatch(worker_id, request)
-        self._processes[worker_id].cut(self.clock.now)
+        self._processes[worker_id].cut(now)
+        if self.tallies is not None:
+            self.tallies[worker_id].given(request, now)
+
+    def _release_held(self) -> bool:
+        """Let the requests in that waited in front of the fleet."""
+        if self.holds_requests or not self.fleet.has_active_workers:
+            return False
+        while self.held:
+            request, since_ms = self.held.popleft()
+            self._held_ms += self.clock.now - since_ms
+            self._dispatch(request)
+        return True
 
     def _complete(self, worker_id: int, step: Step) -> None:
         """All consequences of the end of a step (`spec 01, 6.2`)."""
@@ -397,8 +435,14 @@ class AggregatedServing:
             self.collector.passed(worker_id, step)
         if self.passes is not None:
             self.passes.ended(worker_id, step, now, self._round)
+        tally = None if self.tallies is None else self.tallies[worker_id]
+        if tally is not None:
+            tally.passed(step)
         if not finals:
             return
+        if tally is not None:
+            for request, _ in finals:
+                tally.ended(request, now)
         for request, rejected in finals:
             if self.traffic is not None and not rejected:
                 self.traffic.completed(request)
@@ -418,6 +462,7 @@ class AggregatedServing:
         if next_ms is not None and is_due_later(next_ms, now):
             if self._nothing_to_come():
                 self._refuse_dead_end()
+            self._check_patience()
             self._arm_tick(next_ms)
         else:
             self.traffic = self.passes = None
@@ -472,6 +517,22 @@ class AggregatedServing:
         if self.passes is not None:
             scheduler.observed = True
         self._processes[worker_id] = WorkerProcess(self.clock, worker_id, self)
+        if self.tallies is not None:
+            self._open_tally(worker_id)
+
+    def keep_tallies(self, wants_gaps: bool) -> dict[int, WorkerTally]:
+        """From now on keep what `WorkerTally` needs, for every worker that exists and will exist; keyed by id."""
+        self.tallies = {}
+        self._wants_gaps = wants_gaps
+        for worker_id in self.fleet.workers:
+            self._open_tally(worker_id)
+        return self.tallies
+
+    def _open_tally(self, worker_id: int) -> None:
+        assert self.tallies is not None
+        ready_ms = None if worker_id in self.fleet.starting else self.clock.now
+        worker = self.fleet.workers[worker_id]
+        self.tallies[worker_id] = WorkerTally(worker, self.clock.now, ready_ms, self._wants_gaps)
 
     def _close(self, worker_ids: list[int], cause: str = "removed") -> None:
         if worker_ids:
@@ -479,8 +540,28 @@ class AggregatedServing:
                 del self._processes[worker_id]
             self._note_fleet(cause, tuple(worker_ids))
 
+    def watch_fleet(self, watcher: Callable[[str, tuple[int, ...], float], None]) -> None:
+        """Tell ``watcher(cause, worker ids, time in ms)`` of every change of the fleet."""
+        self._watcher = watcher
+
+    def bring_up_to_date(self, worker_id: int) -> None:
+        """Let the requests in that have arrived at a worker by now, as far as they are known in advance."""
+        process = self._processes.get(worker_id)
+        if process is not None and process.step is not None:
+            self._empty_inbox(process, self.clock.now)
+
+    def held_ms(self) -> float:
+        """Time that requests have waited in front of the fleet so far, summed over them, in ms."""
+        return self._held_ms + sum(self.clock.now - since_ms for _, since_ms in self.held)
+
     def _note_fleet(self, cause: str, worker_ids: tuple[int, ...]) -> None:
         fleet = self.fleet
+        if self._watcher is not None:
+            self._watcher(cause, worker_ids, self.clock.now)
+            if cause == "added":
+                ready = tuple(i for i in worker_ids if i not in fleet.starting)
+                if ready:
+                    self._watcher("ready", ready, self.clock.now)
         active, starting = len(fleet.active_worker_ids()), len(fleet.starting)
         leaving = fleet.worker_count - active - starting
         self.collector.fleet_is(self.clock.now, active, starting, leaving, cause, worker_ids)
@@ -494,6 +575,7 @@ class AggregatedServing:
             not fleet.in_flight
             and not fleet.busy_count
             and not self._in_inboxes
+            and not self.held
             and self.source.exhausted()
             and fleet.is_drained
         )
@@ -506,8 +588,19 @@ class AggregatedServing:
             and not self._startups
             and not self._due
             and not self._in_inboxes
+            and not self.held
             and self.source.next_ms() is None
         )
+
+    def _check_patience(self) -> None:
+        """Refuse to look for ever at requests that wait for a worker nobody orders."""
+        waits = self.held and not self.fleet.busy_count and not self._startups and self.source.next_ms() is None
+        self._vain_looks = self._vain_looks + 1 if waits else 0
+        if self._vain_looks > MOST_VAIN_LOOKS:
+            raise SimulationError(
+                f"{len(self.held)} requests wait for a worker, and the policy has not ordered one in "
+                f"{MOST_VAIN_LOOKS:,} looks at the fleet; allow it to scale up from 0, or keep at least one worker"
+            )
 
     def _refuse_dead_end(self) -> None:
         raise SimulationError(self.fleet.dead_end())

@@ -33,6 +33,17 @@ class Controller(Protocol):
 
     wants_passes: bool
     """Whether the fleet's metrics must carry forward-pass snapshots and traffic."""
+    waits_for_workers: bool
+    """Whether requests wait in front of a fleet without active workers; otherwise they are an error."""
+
+    warnings: list[str]
+    """What has to be said about it in the results."""
+
+    def attach(self, serving: Any) -> None:
+        """Meet the serving whose fleet it controls, before anything is served."""
+
+    def decision_rows(self) -> list[dict[str, Any]]:
+        """One row a look, for the results."""
 
     def first_tick_ms(self) -> float | None:
         """The first time to be asked; None, infinity or NaN for never."""
@@ -41,7 +52,21 @@ class Controller(Protocol):
         """Look, and act; the answer is the next time to be asked, None for never again."""
 
 
-class ScriptedTargets:
+class PlainController:
+    """A controller that keeps no books."""
+
+    waits_for_workers = False
+    warnings: list[str] = []  # noqa: RUF012 - never written to
+
+    def attach(self, serving: Any) -> None:
+        """Needs nothing of the serving."""
+
+    def decision_rows(self) -> list[dict[str, Any]]:
+        """None."""
+        return []
+
+
+class ScriptedTargets(PlainController):
     """Applies targets at given times.
 
     Args:
@@ -80,7 +105,7 @@ class Planner(Protocol):
         """The answer to a tick: ``target_prefill``, ``target_decode``, ``next_tick_ms`` (all keys, None allowed)."""
 
 
-class PlannerController:
+class PlannerController(PlainController):
     """Drives any `Planner` with the keys, types and timing of the reference's planner bridge."""
 
     wants_passes = True

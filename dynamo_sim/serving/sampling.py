@@ -1,0 +1,160 @@
+"""The truth about a fleet at any time, for whoever exports metrics from it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dynamo_sim.engine.step import Step
+from dynamo_sim.fleet.fleet import Worker
+from dynamo_sim.workload.request import Request
+
+Observation = tuple[float, float, int]
+"""When (ms), what (ms), how often."""
+
+
+@dataclass
+class WorkerTally:
+    """What one worker has done so far.
+
+    Nothing here stops a stretch: what a pass of it has brought by now follows from its pass ends. Times in ms.
+
+    Attributes:
+        created_ms: when the worker was made.
+        ready_ms: since when it is active, or None.
+        started, finished: requests given to it, and ended.
+        prompt_tokens: of requests with a first token.
+        prefix_hit_tokens: prompt tokens found in the cache at first admissions; of ``prefix_query_tokens``.
+    """
+
+    worker: Worker
+    created_ms: float
+    ready_ms: float | None = None
+    wants_gaps: bool = False
+    started: int = 0
+    finished: int = 0
+    prompt_tokens: int = 0
+    prefix_hit_tokens: int = 0
+    prefix_query_tokens: int = 0
+    _tokens: int = 0
+    _busy_ms: float = 0.0
+    _live_since_ms: float = 0.0
+    _lived_ms: float = 0.0
+    _gap_mark: tuple[int, int, int] = (0, 0, 0)
+    _unadmitted: dict[Request, None] = field(default_factory=dict)
+    _silent: dict[Request, None] = field(default_factory=dict)
+    _observed: dict[str, deque[Observation]] = field(
+        default_factory=lambda: {name: deque() for name in ("ttft", "tpot", "e2e", "queue_time", "itl")}
+    )
+    _since_ms: dict[Request, float] = field(default_factory=dict)
+
+    # ------------------------------------------------------------ the fleet reports
+
+    def given(self, request: Request, now_ms: float) -> None:
+        """A request has come to this worker."""
+        self.started += 1
+        self._live_since_ms += now_ms
+        self._since_ms[request] = now_ms
+        self._unadmitted[request] = None
+        self._silent[request] = None
+
+    def ended(self, request: Request, now_ms: float) -> None:
+        """A request has ended here."""
+        self._catch_up(now_ms)
+        self.finished += 1
+        since_ms = self._since_ms.pop(request)
+        self._live_since_ms -= since_ms
+        self._lived_ms += now_ms - since_ms
+        self._unadmitted.pop(request, None)
+        self._silent.pop(request, None)
+        if request.first_token_ms is not None and request.last_token_ms is not None:
+            self._observed["e2e"].append((now_ms, max(request.last_token_ms - request.arrival_ms, 0.0), 1))
+            if request.emitted_tokens > 1:
+                tpot = (request.last_token_ms - request.first_token_ms) / (request.emitted_tokens - 1)
+                self._observed["tpot"].append((now_ms, max(tpot, 0.0), 1))
+
+    def passed(self, step: Step) -> None:
+        """A step of it has ended."""
+        self._tokens += step.tokens * len(step.ends_ms)
+        self._busy_ms += step.ends_ms[-1] - step.start_ms
+        if self.wants_gaps:
+            gaps, self._gap_mark = self.worker.scheduler.gaps.since(self._gap_mark, step.ends_ms[-1])
+            self._observed["itl"].extend(gaps)
+
+    # ------------------------------------------------------------ questions
+
+    @property
+    def live_requests(self) -> int:
+        """Requests here that have not ended."""
+        return self.started - self.finished
+
+    def value(self, name: str, now_ms: float) -> float | None:
+        """A gauge or counter of the catalogue at the present time; None for one that is not kept."""
+        scheduler, step = self.worker.scheduler, self.worker.step
+        if name == "in_flight":
+            return float(self.live_requests)
+        if name == "waiting":
+            return float(self._waiting)
+        if name == "running":
+            return float(self.live_requests - self._waiting)
+        if name == "kv_usage":
+            return scheduler.kv_tokens_at(step, now_ms) / scheduler.total_kv_tokens
+        if name == "active_decode_blocks":
+            return scheduler.kv_tokens_at(step, now_ms) / scheduler.block_size
+        if name == "active_prefill_tokens":
+            self._catch_up(now_ms)
+            return float(sum(request.input_tokens for request in self._silent))
+        if name == "requests_started":
+            return float(self.started)
+        if name == "requests_finished":
+            return float(self.finished)
+        if name == "generated_tokens":
+            done = 0 if step is None else bisect_right(step.ends_ms, now_ms) * step.tokens
+            return float(self._tokens + done)
+        if name == "busy_s":
+            under_way = 0.0 if step is None else now_ms - step.start_ms
+            return (self._busy_ms + under_way) / 1000.0
+        if name == "in_flight_s":
+            return (self._lived_ms + self.live_requests * now_ms - self._live_since_ms) / 1000.0
+        if name == "preemptions":
+            return float(scheduler.preemptions)
+        self._catch_up(now_ms)
+        kept = {
+            "prompt_tokens": self.prompt_tokens,
+            "prefix_hits": self.prefix_hit_tokens,
+            "prefix_queries": self.prefix_query_tokens,
+        }
+        return float(kept[name]) if name in kept else None
+
+    def observations(self, metric: str, until_ms: float) -> Iterator[Observation]:
+        """What a histogram has observed up to that time and not yet told."""
+        self._catch_up(until_ms)
+        waiting = self._observed[metric]
+        while waiting and waiting[0][0] <= until_ms:
+            yield waiting.popleft()
+
+    # ------------------------------------------------------------ inside
+
+    @property
+    def _waiting(self) -> int:
+        """Requests not admitted, those included that wait for the pass under way to end."""
+        held_back = self.live_requests - self.worker.in_flight
+        return self.worker.scheduler.waiting_count + held_back
+
+    def _catch_up(self, now_ms: float) -> None:
+        """Take note of admissions and first tokens; both are written when a pass starts."""
+        for request in [r for r in self._unadmitted if r.first_admit_ms is not None and r.first_admit_ms <= now_ms]:
+            del self._unadmitted[request]
+            assert request.first_admit_ms is not None
+            wait_ms = max(request.first_admit_ms - request.arrival_ms, 0.0)
+            self._observed["queue_time"].append((request.first_admit_ms, wait_ms, 1))
+            self.prefix_hit_tokens += request.first_reused_tokens
+            self.prefix_query_tokens += request.input_tokens
+        for request in [r for r in self._silent if r.first_token_ms is not None and r.first_token_ms <= now_ms]:
+            del self._silent[request]
+            assert request.first_token_ms is not None
+            ttft_ms = max(request.first_token_ms - request.arrival_ms, 0.0)
+            self._observed["ttft"].append((request.first_token_ms, ttft_ms, 1))
+            self.prompt_tokens += request.input_tokens
