@@ -1,0 +1,104 @@
+"""Who decides how many workers there are, when, and from which numbers (`spec 10`).
+
+A policy is an object with one method, `Policy.decide`: it gets the time, a `View` of the metrics and a `FleetView`
+of the workers, and answers with a `Decision`. Policies keep their own memory and know no clock. `Guarded` checks every
+answer; `Loop` and `Autoscaler` say who looks when; `MetricsPipeline` decides what can be seen; `load_manifest` turns
+the manifest of a cluster into a policy.
+"""
+
+from __future__ import annotations
+
+from dynamo_sim.autoscaling.budget import clamp_pair_to_budget, clamp_to_budget
+from dynamo_sim.autoscaling.custom import as_policy, load_policy
+from dynamo_sim.autoscaling.decision import Decision, DecisionRecord, Policy
+from dynamo_sim.autoscaling.fixed import FixedPolicy
+from dynamo_sim.autoscaling.guard import Bounds, Guarded, PolicyError
+from dynamo_sim.autoscaling.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.keda import KedaPolicy, ScaledObjectSpec
+from dynamo_sim.autoscaling.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.loop import Applied, Autoscaler, FleetHandle, Loop, loops_of, reads_of
+from dynamo_sim.autoscaling.manifests import Manifest, ManifestOptions, load_manifest
+from dynamo_sim.autoscaling.manifests.reach import FleetFacts, unreachable_targets
+from dynamo_sim.autoscaling.metrics import (
+    MetricsPipeline,
+    MetricsSettings,
+    Observations,
+    Sampler,
+    scrape_offsets,
+)
+from dynamo_sim.autoscaling.planner import (
+    DynamoPlanner,
+    DynamoPlannerPolicy,
+    PlannerUnavailable,
+    engine_capabilities,
+)
+from dynamo_sim.autoscaling.predictive import PredictivePolicy
+from dynamo_sim.autoscaling.query import MetricQuery
+from dynamo_sim.autoscaling.queue_proportional import QueueProportionalPolicy
+from dynamo_sim.autoscaling.schedule import CronTarget, SchedulePolicy
+from dynamo_sim.autoscaling.sla import EngineLimits, SlaPolicy, SlaSettings
+from dynamo_sim.autoscaling.step_scaling import Step, StepAlarm, StepScalingPolicy
+from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
+from dynamo_sim.autoscaling.view import FleetView, Sample, StaticView, View, WorkerPhase, WorkerView
+from dynamo_sim.autoscaling.wiring import pipelines_for
+
+__all__ = [
+    "Applied",
+    "Autoscaler",
+    "Bounds",
+    "CronTarget",
+    "Decision",
+    "DecisionRecord",
+    "DynamoPlanner",
+    "DynamoPlannerPolicy",
+    "EngineLimits",
+    "FixedPolicy",
+    "FleetFacts",
+    "FleetHandle",
+    "FleetView",
+    "Guarded",
+    "HpaMetric",
+    "HpaPolicy",
+    "HpaSettings",
+    "HpaSpec",
+    "KedaPolicy",
+    "KpaPolicy",
+    "KpaSettings",
+    "Loop",
+    "Manifest",
+    "ManifestOptions",
+    "MetricQuery",
+    "MetricsPipeline",
+    "MetricsSettings",
+    "Observations",
+    "PlannerUnavailable",
+    "Policy",
+    "PolicyError",
+    "PredictivePolicy",
+    "QueueProportionalPolicy",
+    "Sample",
+    "Sampler",
+    "ScaledObjectSpec",
+    "SchedulePolicy",
+    "SlaPolicy",
+    "SlaSettings",
+    "StaticView",
+    "Step",
+    "StepAlarm",
+    "StepScalingPolicy",
+    "TargetTrackingPolicy",
+    "View",
+    "WorkerPhase",
+    "WorkerView",
+    "as_policy",
+    "clamp_pair_to_budget",
+    "clamp_to_budget",
+    "engine_capabilities",
+    "load_manifest",
+    "load_policy",
+    "loops_of",
+    "pipelines_for",
+    "reads_of",
+    "scrape_offsets",
+    "unreachable_targets",
+]

@@ -1,0 +1,92 @@
+"""Policies a person brings along: ``module:Class`` by name, or any object with the one method."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dynamo_sim.autoscaling.decision import Policy
+from dynamo_sim.errors import ScenarioError
+
+
+def load_policy(
+    name: str, options: Mapping[str, Any] | None = None, folder: str | Path | None = None
+) -> Policy:
+    """Build the policy ``name`` stands for.
+
+    Args:
+        name: ``package.module:Class`` (or a function that makes a policy).
+        options: keyword arguments of the class.
+        folder: looked through for the module first, such as the folder of the scenario.
+
+    Raises:
+        ScenarioError: no such module or class, the options do not fit, or what comes out is no policy.
+    """
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute or not all(part.isidentifier() for part in module_name.split(".")):
+        raise ScenarioError(f"a policy of your own is named as module:Class, got {name!r}")
+    try:
+        module = _import(module_name, folder)
+    except ModuleNotFoundError as error:
+        if error.name is not None and module_name.split(".")[0] == error.name.split(".")[0]:
+            raise ScenarioError(
+                f"policy {name}: there is no module {module_name!r} beside the scenario or on the Python path"
+            ) from error
+        raise ScenarioError(f"policy {name}: its module cannot be imported: {error}") from error
+    except Exception as error:
+        raise ScenarioError(
+            f"policy {name}: its module cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    make: Any = module
+    for part in attribute.split("."):
+        make = getattr(make, part, None)
+        if make is None:
+            raise ScenarioError(f"policy {name}: the module {module_name} has no {attribute!r}")
+    if not callable(make):
+        raise ScenarioError(f"policy {name}: {attribute!r} is neither a class nor a function")
+    try:
+        policy = make(**dict(options or {}))
+    except Exception as error:
+        raise ScenarioError(
+            f"policy {name}: it cannot be made with {dict(options or {})!r}: {type(error).__name__}: {error}"
+        ) from error
+    return as_policy(policy, name)
+
+
+def as_policy(candidate: Any, name: str | None = None) -> Policy:
+    """``candidate`` itself, when it is a policy.
+
+    Raises:
+        ScenarioError: it has no method ``decide(now_s, view, fleet)``, or is a class instead of an object.
+    """
+    called = name or type(candidate).__name__
+    if inspect.isclass(candidate):
+        raise ScenarioError(f"policy {called}: is a class; give an object: {candidate.__name__}(...)")
+    decide = getattr(candidate, "decide", None)
+    if hasattr(candidate, "loops"):
+        return candidate
+    if not callable(decide):
+        raise ScenarioError(f"policy {called}: has no method decide(now_s, view, fleet)")
+    try:
+        inspect.signature(decide).bind(0.0, None, None)
+    except TypeError as error:
+        raise ScenarioError(f"policy {called}: decide must take (now_s, view, fleet): {error}") from error
+    except ValueError:  # no signature to be had
+        pass
+    return candidate
+
+
+def _import(module_name: str, folder: str | Path | None) -> Any:
+    if folder is None:
+        return importlib.import_module(module_name)
+    place = str(Path(folder).resolve())
+    sys.path.insert(0, place)
+    try:
+        importlib.invalidate_caches()
+        return importlib.import_module(module_name)
+    finally:
+        sys.path.remove(place)

@@ -1,0 +1,147 @@
+"""Nothing a policy answers reaches the fleet unchecked (`spec 10, 1.5`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynamo_sim.autoscaling.decision import Decision, Policy
+from dynamo_sim.autoscaling.view import FleetView, View
+from dynamo_sim.errors import DynamoSimError, SimulationError
+
+LARGEST_FLEET = 100_000
+"""Targets beyond this are taken for a mistake, whatever the bounds are."""
+
+
+class PolicyError(SimulationError):
+    """A scaling policy failed or gave an answer that makes no sense; names the policy and the time.
+
+    Attributes:
+        policy: its name.
+        at_s: virtual time in seconds.
+    """
+
+    def __init__(self, policy: str, at_s: float, what: str) -> None:
+        self.policy = policy
+        self.at_s = at_s
+        super().__init__(f"the scaling policy {policy} at {at_s:g} s {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Smallest and largest fleet of a scenario; they hold for every policy.
+
+    Raises:
+        ValueError: they leave no fleet, or are no counts.
+    """
+
+    min_workers: int = 0
+    max_workers: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.min_workers < 0:
+            raise ValueError(f"the smallest fleet has at least 0 workers, got {self.min_workers}")
+        if self.max_workers is not None and self.max_workers < self.min_workers:
+            raise ValueError(
+                f"the largest fleet ({self.max_workers}) is below the smallest ({self.min_workers})"
+            )
+
+    def clamp(self, target: int) -> int:
+        """The nearest allowed count."""
+        target = max(target, self.min_workers)
+        return target if self.max_workers is None else min(target, self.max_workers)
+
+
+class Guarded:
+    """A policy whose answers are checked, then clamped into the bounds and the budget.
+
+    Args:
+        policy: the policy.
+        name: how messages call it.
+        bounds: smallest and largest fleet.
+        budget: a last clamp, such as a GPU budget shared with another fleet; None for none.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        name: str,
+        bounds: Bounds | None = None,
+        budget: Callable[[int], int] | None = None,
+    ) -> None:
+        self.policy = policy
+        self.name = name
+        self.bounds = bounds or Bounds()
+        self.budget = budget
+
+    def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
+        """The checked and clamped decision.
+
+        Raises:
+            PolicyError: the policy raised, or its answer is not a decision, a whole number of workers from 0 to
+                `LARGEST_FLEET`, or None, or its next look is not after this one.
+        """
+        try:
+            answer = self.policy.decide(now_s, view, fleet)
+        except PolicyError:
+            raise
+        except DynamoSimError as error:
+            raise PolicyError(self.name, now_s, f"failed: {error}") from error
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise PolicyError(self.name, now_s, f"raised {text}") from error
+        decision = answer if isinstance(answer, Decision) else Decision(self._target(answer, now_s))
+        self._check_next(decision, now_s)
+        target = self._target(decision.target, now_s)
+        if target is None:
+            return decision
+        clamped = self.bounds.clamp(target)
+        reason = decision.reason
+        if clamped != target:
+            reason = _also(reason, "raised to min" if clamped > target else "lowered to max")
+        if self.budget is not None and (within := self.budget(clamped)) != clamped:
+            clamped, reason = within, _also(reason, "GPU budget")
+        return replace(decision, target=clamped, reason=reason)
+
+    def _target(self, value: Any, now_s: float) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, bool | np.bool_) or not isinstance(
+            value, int | float | np.integer | np.floating
+        ):
+            raise PolicyError(
+                self.name, now_s, f"returned {repr(value)[:60]}, which is not a number of workers{_WANTED}"
+            )
+        number = float(value) if isinstance(value, float | np.floating) else int(value)
+        if isinstance(number, float) and (math.isnan(number) or math.isinf(number)):
+            raise PolicyError(self.name, now_s, f"returned a target of {number}{_WANTED}")
+        if number != int(number):
+            raise PolicyError(self.name, now_s, f"returned a target of {number!r}, a fraction{_WANTED}")
+        if number < 0:
+            raise PolicyError(self.name, now_s, f"returned a target of {int(number)}, below 0{_WANTED}")
+        if number > LARGEST_FLEET:
+            shown = f"{number:g}" if number < 1e300 else "more than 1e300"
+            raise PolicyError(
+                self.name, now_s, f"returned a target of {shown} workers, more than {LARGEST_FLEET}{_WANTED}"
+            )
+        return int(number)
+
+    def _check_next(self, decision: Decision, now_s: float) -> None:
+        following = decision.next_at_s
+        if following is None:
+            return
+        if isinstance(following, bool) or not isinstance(following, int | float) or not following > now_s:
+            raise PolicyError(
+                self.name, now_s, f"wants its next look at {following!r} s, which is no time after this one"
+            )
+
+
+_WANTED = f"; a target is a whole number from 0 to {LARGEST_FLEET}, or None for no change"
+
+
+def _also(reason: str, more: str) -> str:
+    return f"{reason}, {more}" if reason else more

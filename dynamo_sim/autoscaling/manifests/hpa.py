@@ -1,0 +1,227 @@
+"""HorizontalPodAutoscaler manifests: autoscaling/v2, v2beta2, v2beta1, v1 (`spec 10, 2.1`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dynamo_sim.autoscaling.hpa.spec import TOTAL_TYPES, HpaBehavior, HpaMetric, HpaSpec
+from dynamo_sim.autoscaling.manifests.behavior import read_behavior
+from dynamo_sim.autoscaling.manifests.options import ManifestOptions
+from dynamo_sim.autoscaling.manifests.section import Section
+
+API_VERSIONS = ("autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v2beta1", "autoscaling/v1")
+
+DEFAULT_CPU_PERCENT = 80
+"""What an HPA without metrics goes by: mean cpu utilisation."""
+
+_FIELDS = {
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+_METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
+_BEHAVIOR_ANNOTATION = "autoscaling.alpha.kubernetes.io/behavior"
+
+
+def read_hpa(document: Section, options: ManifestOptions) -> HpaSpec:
+    """The spec of an HPA; problems and warnings go to the document's findings."""
+    version = document.text("apiVersion", "autoscaling/v2")
+    if version not in API_VERSIONS:
+        document.problem("apiVersion", f"must be one of {', '.join(API_VERSIONS)}, got {version!r}")
+    metadata = document.section("metadata") or Section({}, "metadata", document.findings)
+    document.ignore("kind", "status")
+    spec = document.section("spec")
+    document.finish()
+    if spec is None:
+        document.problem("spec", "is missing")
+        return HpaSpec(1)
+    spec.ignore("scaleTargetRef")
+    if not spec.has("maxReplicas"):
+        spec.problem("maxReplicas", "is missing")
+    most = spec.integer("maxReplicas", 1, 1)
+    least = spec.integer("minReplicas", 1, 0)
+    behavior: HpaBehavior | None = None
+    if version in ("autoscaling/v2", "autoscaling/v2beta2"):
+        section = spec.section("behavior")
+        behavior = None if section is None else read_behavior(section)
+    elif (annotated := _annotation(metadata, _BEHAVIOR_ANNOTATION)) is not None:
+        behavior = read_behavior(_lower_keys(annotated))
+    metrics = _metrics(spec, metadata, version, options)
+    spec.finish()
+    if most < least:
+        spec.problem("maxReplicas", f"is below minReplicas ({least})")
+    if least == 0:
+        if not options.hpa.scale_to_zero:
+            spec.problem("minReplicas", "0 needs scale_to_zero: true (the feature gate HPAScaleToZero)")
+        elif not any(metric.source in TOTAL_TYPES for metric in metrics):
+            spec.problem("minReplicas", "0 needs at least one Object or External metric")
+    return HpaSpec(most, least, tuple(metrics), behavior, metadata.text("name"))
+
+
+def _metrics(spec: Section, metadata: Section, version: str, options: ManifestOptions) -> list[HpaMetric]:
+    if version == "autoscaling/v1":
+        return _metrics_v1(spec, metadata, options)
+    read = _metric_v2beta1 if version == "autoscaling/v2beta1" else _metric_v2
+    entries = spec.sections("metrics")
+    if not entries:
+        if spec.get("metrics", []) != []:
+            return []
+        return _cpu(spec, "metrics", DEFAULT_CPU_PERCENT, options)
+    return [metric for entry in entries if (metric := read(entry, options)) is not None]
+
+
+def _metrics_v1(spec: Section, metadata: Section, options: ManifestOptions) -> list[HpaMetric]:
+    found = []
+    annotated = _annotation(metadata, _METRICS_ANNOTATION)
+    if annotated is not None:
+        for entry in annotated.sections("metrics"):
+            metric = _metric_v2beta1(_lower_keys(entry), options)
+            if metric is not None:
+                found.append(metric)
+    if spec.has("targetCPUUtilizationPercentage") or not found:
+        percent = spec.integer("targetCPUUtilizationPercentage", DEFAULT_CPU_PERCENT, 1)
+        found.extend(_cpu(spec, "targetCPUUtilizationPercentage", percent, options))
+    return found
+
+
+def _cpu(spec: Section, key: str, percent: int, options: ManifestOptions) -> list[HpaMetric]:
+    try:
+        return [HpaMetric("Resource", "Utilization", percent, options.resource("cpu"), "cpu")]
+    except ValueError as error:
+        what = "" if spec.has(key) else f"without metrics an HPA goes by {percent} % of cpu; "
+        spec.problem(key, f"{what}{error}")
+        return []
+
+
+def _metric_v2(entry: Section, options: ManifestOptions) -> HpaMetric | None:
+    kind = entry.text("type", "", tuple(_FIELDS))
+    if not kind:
+        if not entry.has("type"):
+            entry.problem("type", "is missing")
+        return None
+    inner = entry.section(_FIELDS[kind])
+    entry.finish()
+    if inner is None:
+        entry.problem(_FIELDS[kind], f"is missing beside type: {kind}")
+        return None
+    target = inner.section("target")
+    resource = kind in ("Resource", "ContainerResource")
+    if resource:
+        name = inner.text("name")
+        inner.ignore("container", why="containers are not told apart; the whole worker counts")
+    else:
+        metric = inner.section("metric")
+        name = "" if metric is None else metric.text("name")
+        if metric is not None:
+            metric.ignore("selector", why="label selectors are ignored")
+            metric.finish()
+        inner.ignore("describedObject")
+    inner.finish()
+    if not name:
+        inner.problem("name" if resource else "metric.name", "is missing")
+        return None
+    if target is None:
+        inner.problem("target", "is missing")
+        return None
+    source = "Resource" if resource else kind
+    found = _target_v2(target, source)
+    return None if found is None else _made(inner, source, name, *found, options)
+
+
+def _target_v2(target: Section, source: str) -> tuple[str, int] | None:
+    allowed = {
+        "Pods": ("AverageValue",),
+        "Resource": ("Utilization", "AverageValue"),
+        "Object": ("Value", "AverageValue"),
+        "External": ("Value", "AverageValue"),
+    }[source]
+    keys = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
+    kind = target.text("type", "")
+    if not kind:  # old manifests leave it out
+        kind = next((each for each in allowed if target.has(keys[each])), "")
+    if kind not in allowed:
+        target.problem("type", f"of {source} metrics must be {' or '.join(allowed)}, got {kind!r}")
+        return None
+    number = (
+        target.integer(keys[kind], 0, 1)
+        if kind == "Utilization" and target.has(keys[kind])
+        else target.milli(keys[kind])
+    )
+    target.ignore(*keys.values())
+    target.finish()
+    return None if not number else (kind, number)
+
+
+def _metric_v2beta1(entry: Section, options: ManifestOptions) -> HpaMetric | None:
+    kind = entry.text("type", "", tuple(_FIELDS))
+    inner = entry.section(_FIELDS.get(kind, "")) if kind else None
+    entry.finish()
+    if inner is None:
+        entry.problem("type", "is missing or no type of metric, or its section is missing")
+        return None
+    resource = kind in ("Resource", "ContainerResource")
+    name = inner.text("name" if resource else "metricName")
+    inner.ignore("selector", "metricSelector", why="label selectors are ignored")
+    inner.ignore("container", why="containers are not told apart; the whole worker counts")
+    inner.ignore("target")  # of an Object: which object
+    source = "Resource" if resource else kind
+    percent, average, value = "targetAverageUtilization", "targetAverageValue", "targetValue"
+    found: tuple[str, int | None]
+    if resource and inner.has(percent):
+        found = "Utilization", inner.integer(percent, 0, 1)
+    elif source == "Object" and inner.has("averageValue"):
+        found = "AverageValue", inner.milli("averageValue")
+    elif source in TOTAL_TYPES and not inner.has(average):
+        found = "Value", inner.milli(value)
+    else:
+        found = "AverageValue", inner.milli(average)
+    inner.ignore(percent, average, value)
+    inner.finish()
+    if not name:
+        inner.problem("name" if resource else "metricName", "is missing")
+        return None
+    return None if not found[1] else _made(inner, source, name, found[0], found[1], options)
+
+
+def _made(
+    section: Section, source: str, name: str, target_type: str, target: int, options: ManifestOptions
+) -> HpaMetric | None:
+    total = source in TOTAL_TYPES
+    try:
+        query = options.resource(name) if source == "Resource" else options.named(name, total)
+    except ValueError as error:
+        section.problem("", str(error))
+        return None
+    if total and name not in options.metric_map and query.spec.per_worker:
+        section.warn("", f"the metric {name} is read as the sum of {query.metric} over the workers")
+    return HpaMetric(source, target_type, target, query, name)
+
+
+def _annotation(metadata: Section, key: str) -> Section | None:
+    annotations = metadata.data.get("annotations")
+    if not isinstance(annotations, Mapping) or key not in annotations:
+        return None
+    place = f"{metadata.place}.annotations[{key}]"
+    try:
+        data: Any = json.loads(annotations[key])
+    except (TypeError, ValueError) as error:
+        metadata.problem("annotations", f"{key} is no JSON: {error}")
+        return None
+    if isinstance(data, list):
+        data = {"metrics": data}
+    return Section(data, place, metadata.findings)
+
+
+def _lower_keys(section: Section) -> Section:
+    """Annotations written by the API server may carry capitalised keys."""
+    return Section(_lowered(section.data), section.place, section.findings)
+
+
+def _lowered(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(key)[:1].lower() + str(key)[1:]: _lowered(value) for key, value in data.items()}
+    return [_lowered(item) for item in data] if isinstance(data, list) else data

@@ -1,0 +1,308 @@
+"""KEDA ScaledObject manifests (`spec 10, 3.1`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo_sim.autoscaling.cron import CronWindow
+from dynamo_sim.autoscaling.hpa.quantity import parse_quantity
+from dynamo_sim.autoscaling.hpa.spec import HpaBehavior, HpaMetric
+from dynamo_sim.autoscaling.keda.formula import Formula
+from dynamo_sim.autoscaling.keda.spec import (
+    FALLBACK_BEHAVIORS,
+    CronTrigger,
+    Fallback,
+    MetricTrigger,
+    Modifiers,
+    ResourceTrigger,
+    ScaledObjectSpec,
+    Trigger,
+)
+from dynamo_sim.autoscaling.manifests.behavior import read_behavior
+from dynamo_sim.autoscaling.manifests.options import ManifestOptions
+from dynamo_sim.autoscaling.manifests.promql import parse_promql
+from dynamo_sim.autoscaling.manifests.section import Findings, Section
+from dynamo_sim.autoscaling.query import MetricQuery
+
+_CONNECTION = (
+    "serverAddress",
+    "metricName",
+    "namespace",
+    "unsafeSsl",
+    "cortexOrgID",
+    "customHeaders",
+    "customAuthHeader",
+    "customAuthValue",
+    "queryParameters",
+    "timeout",
+    "authModes",
+    "awsRegion",
+    "azureManagedPrometheus",
+)
+"""Where and how Prometheus is reached: nothing of it matters here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScaledObject:
+    """A ScaledObject and what of it cannot be honoured."""
+
+    spec: ScaledObjectSpec
+    warnings: tuple[str, ...]
+
+
+def scaled_object(data: Mapping[str, Any], options: ManifestOptions | None = None) -> ReadScaledObject:
+    """Read the ``spec`` of a ScaledObject alone.
+
+    Raises:
+        ScenarioError: everything that is wrong with it.
+    """
+    findings = Findings()
+    spec = _spec(Section(data, "spec", findings), "", options or ManifestOptions())
+    findings.refuse()
+    return ReadScaledObject(spec, tuple(findings.warnings))
+
+
+def read_scaled_object(document: Section, options: ManifestOptions) -> ScaledObjectSpec:
+    """The spec of a ScaledObject; problems and warnings go to the document's findings."""
+    version = document.text("apiVersion", "keda.sh/v1alpha1")
+    if not version.startswith("keda.sh/"):
+        document.problem("apiVersion", f"must be keda.sh/v1alpha1, got {version!r}")
+    document.ignore("kind", "status")
+    metadata = document.section("metadata") or Section({}, "metadata", document.findings)
+    for key in metadata.get("annotations", {}):
+        if str(key).startswith("autoscaling.keda.sh/"):
+            metadata.warn("annotations", f"{key} has no effect here")
+    spec = document.section("spec")
+    document.finish()
+    if spec is None:
+        document.problem("spec", "is missing")
+        return ScaledObjectSpec()
+    return _spec(spec, metadata.text("name"), options)
+
+
+def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpec:
+    spec.ignore("scaleTargetRef")
+    triggers = [
+        trigger
+        for section in spec.sections("triggers")
+        if (trigger := _trigger(section, options)) is not None
+    ]
+    if not triggers and not spec.findings.problems:
+        spec.problem("triggers", "must have at least one entry")
+    least = spec.integer("minReplicaCount", 0, 0)
+    most = spec.integer("maxReplicaCount", 100, 1)
+    idle = spec.integer("idleReplicaCount", 0, 0) if spec.has("idleReplicaCount") else None
+    if most < least:
+        spec.problem("maxReplicaCount", f"is below minReplicaCount ({least})")
+    if idle is not None and idle >= least:
+        spec.problem("idleReplicaCount", f"must be below minReplicaCount ({least}), got {idle}")
+    elif idle:
+        spec.warn("idleReplicaCount", "KEDA supports only 0 here")
+    if least == 0 and triggers and all(isinstance(trigger, ResourceTrigger) for trigger in triggers):
+        spec.problem("minReplicaCount", "must be at least 1 with nothing but cpu and memory triggers")
+    fallback = spec.section("fallback")
+    advanced = spec.section("advanced")
+    behavior, modifiers = (None, None) if advanced is None else _advanced(advanced, triggers)
+    found = ScaledObjectSpec(
+        triggers=tuple(triggers),
+        min_replicas=least,
+        max_replicas=most,
+        idle_replicas=idle,
+        polling_interval_s=spec.number("pollingInterval", 30.0, 1),
+        cooldown_s=spec.number("cooldownPeriod", 300.0, 0),
+        initial_cooldown_s=spec.number("initialCooldownPeriod", 0.0, 0),
+        fallback=None if fallback is None else _fallback(fallback),
+        behavior=behavior,
+        modifiers=modifiers,
+        name=name,
+    )
+    if least >= 1 and idle is None and spec.has("cooldownPeriod"):
+        spec.warn(
+            "cooldownPeriod",
+            f"has no effect while minReplicaCount is {least}: it only delays the way to zero",
+        )
+    spec.finish()
+    return found
+
+
+def _fallback(section: Section) -> Fallback:
+    for key in ("failureThreshold", "replicas"):
+        if not section.has(key):
+            section.problem(key, "is missing")
+    found = Fallback(
+        section.integer("failureThreshold", 0, 0),
+        section.integer("replicas", 0, 0),
+        section.text("behavior", "static", FALLBACK_BEHAVIORS),
+    )
+    section.finish()
+    return found
+
+
+def _advanced(section: Section, triggers: list[Trigger]) -> tuple[HpaBehavior | None, Modifiers | None]:
+    section.ignore("restoreToOriginalReplicaCount")
+    behavior = modifiers = None
+    config = section.section("horizontalPodAutoscalerConfig")
+    if config is not None:
+        config.ignore("name")
+        inner = config.section("behavior")
+        behavior = None if inner is None else read_behavior(inner)
+        config.finish()
+    scaling = section.section("scalingModifiers")
+    if scaling is not None and scaling.data:
+        modifiers = _modifiers(scaling, triggers)
+    section.finish()
+    return behavior, modifiers
+
+
+def _modifiers(section: Section, triggers: list[Trigger]) -> Modifiers | None:
+    text = section.text("formula")
+    target = section.milli("target")
+    activation = _activation(section, "activationTarget")
+    metric_type = section.text("metricType", "AverageValue", ("AverageValue", "Value"))
+    section.finish()
+    if not text:
+        section.problem("formula", "is missing")
+        return None
+    try:
+        formula = Formula(text)
+    except ValueError as error:
+        section.problem("formula", str(error))
+        return None
+    names = {trigger.name for trigger in triggers if trigger.name}
+    for name in formula.names:
+        if name not in names:
+            section.problem("formula", f"there is no trigger named {name!r}")
+    return None if target is None else Modifiers(formula, target, activation, metric_type)
+
+
+# ---------------------------------------------------------------- triggers
+
+
+def _trigger(section: Section, options: ManifestOptions) -> Trigger | None:
+    kind = section.text("type")
+    name = section.text("name")
+    metric_type = section.text("metricType", "", ("AverageValue", "Value", "Utilization"))
+    cached = section.boolean("useCachedMetrics", False)
+    section.ignore("authenticationRef")
+    metadata = section.section("metadata") or Section({}, section.at("metadata"), section.findings)
+    section.finish()
+    if kind in ("cpu", "memory"):
+        return _resource(metadata, kind, name, metric_type, options)
+    if metric_type == "Utilization":
+        section.problem("metricType", "Utilization is only for cpu and memory triggers")
+        return None
+    if kind == "prometheus":
+        return _prometheus(metadata, name, metric_type or "AverageValue", cached, options)
+    if kind == "cron":
+        if metric_type == "Value":
+            section.problem("metricType", "of a cron trigger must be AverageValue")
+        return _cron(metadata, name, cached, options)
+    section.problem(
+        "type", f"there is no counterpart of the trigger {kind!r}, only of prometheus, cron, cpu and memory"
+    )
+    return None
+
+
+def _prometheus(
+    metadata: Section, name: str, metric_type: str, cached: bool, options: ManifestOptions
+) -> MetricTrigger | None:
+    metadata.ignore(*_CONNECTION)
+    query = _query(metadata, name, options)
+    threshold = metadata.milli("threshold")
+    activation = _activation(metadata, "activationThreshold")
+    ignore_null = metadata.boolean("ignoreNullValues", True, quoted=True)
+    metadata.finish()
+    if query is None or threshold is None:
+        return None
+    return MetricTrigger(query, threshold, activation, metric_type, name, ignore_null, cached)
+
+
+def _query(metadata: Section, name: str, options: ManifestOptions) -> MetricQuery | None:
+    if metadata.has("metric"):
+        return _own_query(metadata)
+    text = metadata.text("query").strip()
+    if not text:
+        metadata.problem("query", "is missing")
+        return None
+    mapped = options.metric_map.get(text) or (options.metric_map.get(name) if name else None)
+    if mapped is not None:
+        return mapped
+    try:
+        found = parse_promql(text)
+    except ValueError as error:
+        metadata.problem("query", f"{error}: {text}")
+        return None
+    for note in found.notes:
+        metadata.warn("query", note)
+    if found.per_worker:
+        metadata.problem(
+            "query", f"gives one series a worker, and KEDA takes only one: wrap it in sum(...): {text}"
+        )
+        return None
+    return found.query
+
+
+def _own_query(metadata: Section) -> MetricQuery | None:
+    """A trigger that says ``metric``, ``reduce``, ``over`` and ``window_s`` in place of a query."""
+    metadata.ignore("query", why="metric is given, so the query is not read")
+    try:
+        return MetricQuery(
+            metadata.text("metric"),
+            metadata.text("over") or None,
+            metadata.text("reduce") or None,
+            metadata.number("window_s", 0.0, quoted=True) or None,
+        )
+    except ValueError as error:
+        metadata.problem("metric", str(error))
+        return None
+
+
+def _cron(metadata: Section, name: str, cached: bool, options: ManifestOptions) -> CronTrigger | None:
+    start, end = metadata.text("start"), metadata.text("end")
+    zone = metadata.text("timezone")
+    for key in ("start", "end", "timezone", "desiredReplicas"):
+        if not metadata.has(key):
+            metadata.problem(key, "is missing")
+    desired = metadata.integer("desiredReplicas", 1, 1, quoted=True)
+    metadata.finish()
+    try:
+        window = CronWindow(start, end, zone, options.start_of_run)
+    except (ValueError, ImportError) as error:
+        metadata.problem("", str(error))
+        return None
+    return CronTrigger(window, desired, name, use_cached=cached)
+
+
+def _resource(
+    metadata: Section, kind: str, name: str, metric_type: str, options: ManifestOptions
+) -> ResourceTrigger | None:
+    metadata.ignore("containerName", why="containers are not told apart; the whole worker counts")
+    target_type = metric_type or metadata.text("type", "Utilization", ("Utilization", "AverageValue"))
+    metadata.ignore("type")
+    if target_type == "Value":
+        metadata.problem("", f"a {kind} trigger has the metricType Utilization or AverageValue")
+        return None
+    target = (
+        metadata.integer("value", 0, 1, quoted=True)
+        if target_type == "Utilization"
+        else metadata.milli("value")
+    )
+    metadata.finish()
+    try:
+        query = options.resource(kind)
+    except ValueError as error:
+        metadata.problem("", str(error))
+        return None
+    return ResourceTrigger(HpaMetric("Resource", target_type, target, query, kind), name) if target else None
+
+
+def _activation(section: Section, key: str) -> float:
+    if not section.has(key):
+        return 0.0
+    try:
+        return float(parse_quantity(section.get(key)))
+    except ValueError as error:
+        section.problem(key, str(error))
+        return 0.0

@@ -1,0 +1,186 @@
+"""From pasted text to a policy (`spec 10, 2.1, 3.1, 4.1`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dynamo_sim.autoscaling.decision import Policy
+from dynamo_sim.autoscaling.guard import Bounds
+from dynamo_sim.autoscaling.hpa import HpaPolicy, HpaSpec
+from dynamo_sim.autoscaling.keda import KedaPolicy, ScaledObjectSpec
+from dynamo_sim.autoscaling.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.manifests.hpa import read_hpa
+from dynamo_sim.autoscaling.manifests.keda import read_scaled_object
+from dynamo_sim.autoscaling.manifests.knative import read_config, read_knative
+from dynamo_sim.autoscaling.manifests.options import ManifestOptions
+from dynamo_sim.autoscaling.manifests.section import Findings, Section, walk
+from dynamo_sim.errors import ScenarioError
+
+KNATIVE_KINDS = ("Service", "Configuration", "Revision", "PodAutoscaler")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One autoscaler of a manifest.
+
+    Attributes:
+        kind: ``hpa``, ``keda`` or ``kpa``.
+        name: of the manifest.
+        spec: what it says.
+        warnings: what cannot be honoured, one line each, with its place.
+        options: what was said beside it.
+    """
+
+    kind: str
+    name: str
+    spec: HpaSpec | ScaledObjectSpec | KpaSettings
+    warnings: tuple[str, ...]
+    options: ManifestOptions
+
+    def policy(self) -> Policy | KedaPolicy | KpaPolicy:
+        """A new policy that does what the manifest says."""
+        if isinstance(self.spec, HpaSpec):
+            return HpaPolicy(self.spec, self.options.hpa)
+        if isinstance(self.spec, ScaledObjectSpec):
+            return KedaPolicy(self.spec, self.options.hpa)
+        return KpaPolicy(self.spec)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Smallest and largest fleet the manifest itself can ask for."""
+        spec = self.spec
+        if isinstance(spec, HpaSpec):
+            return Bounds(spec.min_replicas, spec.max_replicas)
+        if isinstance(spec, ScaledObjectSpec):
+            least = spec.min_replicas if spec.idle_replicas is None else spec.idle_replicas
+            return Bounds(least, spec.max_replicas)
+        return Bounds(spec.min_scale, spec.max_scale or None)
+
+
+def load_manifest(
+    source: str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    options: ManifestOptions | None = None,
+    name: str | None = None,
+) -> Manifest:
+    """The autoscaler in a file, a text, or documents already parsed.
+
+    Documents that are no autoscaler (a Deployment, a ServiceMonitor) are passed over with a warning.
+
+    Args:
+        source: a path, YAML or JSON text of one or several documents, or the documents.
+        options: what the manifest does not say.
+        name: which autoscaler, by ``metadata.name``, when there are several.
+
+    Raises:
+        ScenarioError: unreadable, malformed, not supported, or not exactly one autoscaler; one line a problem.
+    """
+    options = options or ManifestOptions()
+    place, documents = _documents(source)
+    findings = Findings()
+    candidates: list[tuple[str, str, Section]] = []
+    config: dict[str, Any] = {}
+    for index, data in enumerate(documents):
+        if data is None:
+            continue
+        section, kind, called = _open(data, index, len(documents), place, findings)
+        if kind == "ConfigMap" and called == "config-autoscaler":
+            config = read_config(section)
+        elif (family := _family(section, kind)) is not None:
+            candidates.append((family, called, section))
+        elif kind == "ScaledJob":
+            section.problem("", "a ScaledJob starts jobs, it does not scale a fleet")
+        elif kind:
+            section.warn("", f"a {kind} is no autoscaler and is not read")
+    findings.refuse()
+    family, called, section = _choose(candidates, name, place, findings)
+    spec: HpaSpec | ScaledObjectSpec | KpaSettings
+    if family == "hpa":
+        spec = read_hpa(section, options)
+    elif family == "keda":
+        spec = read_scaled_object(section, options)
+    else:
+        spec = read_knative(section, config)
+    findings.refuse()
+    return Manifest(family, called, spec, tuple(findings.warnings), options)
+
+
+def _documents(source: Any) -> tuple[str, list[Any]]:
+    if isinstance(source, Mapping):
+        return "manifest", list(walk(source))
+    if not isinstance(source, str | Path):
+        return "manifest", [item for document in source for item in walk(document)]
+    place = "manifest"
+    text = str(source)
+    if isinstance(source, Path) or ("\n" not in text.strip() and not text.lstrip().startswith("{")):
+        place = text
+        try:
+            text = Path(source).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ScenarioError(f"{place}: cannot be read: {error}") from error
+    try:
+        found = [item for document in yaml.safe_load_all(text) for item in walk(document)]
+    except yaml.YAMLError as error:
+        if "{{" in text:
+            raise ScenarioError(
+                f"{place}: is a template with {{{{ }}}}; render it first (helm template)"
+            ) from error
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f":{mark.line + 1}"
+        problem = getattr(error, "problem", None) or str(error)
+        raise ScenarioError(f"{place}{line}: is no YAML: {problem}") from error
+    if "{{" in text and any("{{" in part for part in text.split("\n") if not part.lstrip().startswith("#")):
+        raise ScenarioError(f"{place}: is a template with {{{{ }}}}; render it first (helm template)")
+    return place, found
+
+
+def _open(data: Any, index: int, count: int, place: str, findings: Findings) -> tuple[Section, str, str]:
+    where = place if count == 1 else f"{place}, document {index + 1}"
+    if not isinstance(data, Mapping):
+        findings.problems.append(f"{where}: must be a mapping with kind and spec, got {str(data)[:40]!r}")
+        return Section({}, where, findings), "", ""
+    kind = data.get("kind")
+    metadata = data.get("metadata")
+    called = metadata.get("name") if isinstance(metadata, Mapping) else None
+    called = called if isinstance(called, str) else ""
+    label = " ".join(part for part in (kind if isinstance(kind, str) else "", called) if part)
+    section = Section(data, f"{where} ({label}): " if label else f"{where}: ", findings)
+    if not isinstance(kind, str):
+        section.problem("kind", "is missing")
+        return section, "", called
+    return section, kind, called
+
+
+def _family(section: Section, kind: str) -> str | None:
+    version = section.data.get("apiVersion")
+    version = version if isinstance(version, str) else ""
+    if kind == "HorizontalPodAutoscaler":
+        return "hpa"
+    if kind == "ScaledObject":
+        return "keda"
+    if kind == "PodAutoscaler" or (kind in KNATIVE_KINDS and "knative.dev/" in version):
+        return "kpa"
+    return None
+
+
+def _choose(
+    candidates: list[tuple[str, str, Section]], name: str | None, place: str, findings: Findings
+) -> tuple[str, str, Section]:
+    if not candidates:
+        raise ScenarioError(
+            f"{place}: there is no autoscaler in it, no HorizontalPodAutoscaler, ScaledObject or Knative Service"
+        )
+    named = [candidate for candidate in candidates if name is None or candidate[1] == name]
+    if not named:
+        there = ", ".join(repr(called) for _, called, _ in candidates)
+        raise ScenarioError(f"{place}: there is no autoscaler named {name!r} in it, only {there}")
+    if len(named) > 1:
+        there = ", ".join(f"{section.data['kind']} {called!r}" for _, called, section in named)
+        raise ScenarioError(
+            f"{place}: there are {len(named)} autoscalers in it ({there}); say which by its name"
+        )
+    return named[0]

@@ -1,0 +1,133 @@
+"""No answer of a policy reaches the fleet unchecked, and policies of one's own are found and checked."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynamo_sim.autoscaling import (
+    Bounds,
+    Decision,
+    FixedPolicy,
+    FleetView,
+    Guarded,
+    PolicyError,
+    StaticView,
+    View,
+    as_policy,
+    load_policy,
+)
+from dynamo_sim.errors import ScenarioError, SimulationError
+
+
+class Says:
+    """A policy that always gives one answer."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def decide(self, now_s: float, view: View, fleet: FleetView) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def ask(answer: Any, **more: Any) -> Decision:
+    return Guarded(Says(answer), "mine:Policy", **more).decide(35.0, StaticView(), FleetView.of(2))
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (ValueError("no luck"), "raised ValueError: no luck"),
+        (KeyError("x"), "raised KeyError: 'x'"),
+        (ZeroDivisionError(), "raised ZeroDivisionError"),
+        (math.nan, "target of nan"),
+        (math.inf, "target of inf"),
+        (-1, "target of -1, below 0"),
+        (Decision(-3), "target of -3, below 0"),
+        (2.5, "target of 2.5, a fraction"),
+        (Decision(2.5), "a fraction"),  # type: ignore[arg-type]
+        (10**30, "1e+30 workers, more than 100000"),
+        (10**400, "more than 1e300 workers"),
+        (1e200, "1e+200 workers"),
+        ("3", "not a number of workers"),
+        (True, "not a number of workers"),
+        ([3], "not a number of workers"),
+        (np.float64("nan"), "target of nan"),
+        (Decision(3, next_at_s=35.0), "next look"),
+        (Decision(3, next_at_s=math.nan), "next look"),
+    ],
+)
+def test_a_bad_answer_names_the_policy_and_the_time(answer: Any, what: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        ask(answer, bounds=Bounds(0, 10))
+    text = str(caught.value)
+    assert what in text and "mine:Policy" in text and "at 35 s" in text
+    assert isinstance(caught.value, SimulationError)
+    assert (caught.value.policy, caught.value.at_s) == ("mine:Policy", 35.0)
+
+
+@pytest.mark.parametrize("answer", [4, 4.0, np.int64(4), np.float32(4), Decision(4), Decision(4.0)])  # type: ignore[arg-type]
+def test_whole_numbers_of_any_type_are_targets(answer: Any) -> None:
+    target = ask(answer).target
+    assert target == 4 and type(target) is int
+
+
+def test_no_opinion_stays_no_opinion() -> None:
+    assert ask(None, bounds=Bounds(5, 9)).target is None
+    assert ask(Decision(None, "why")).reason == "why"
+
+
+def test_bounds_apply_after_the_policy_and_the_budget_last() -> None:
+    assert ask(1, bounds=Bounds(2, 5)).target == 2
+    assert ask(9, bounds=Bounds(2, 5)) == Decision(5, "lowered to max")
+    within = ask(9, bounds=Bounds(2, 5), budget=lambda workers: min(workers, 3))
+    assert (within.target, within.reason) == (3, "lowered to max, GPU budget")
+    with pytest.raises(ValueError, match="below the smallest"):
+        Bounds(4, 3)
+
+
+def test_a_policy_of_a_file_beside_the_scenario_is_found(tmp_path: Path) -> None:
+    (tmp_path / "my_scaling_rules.py").write_text(
+        "class Doubler:\n"
+        "    def __init__(self, factor=2):\n"
+        "        self.factor = factor\n"
+        "    def decide(self, now_s, view, fleet):\n"
+        "        return fleet.effective * self.factor\n",
+        encoding="utf-8",
+    )
+    policy = load_policy("my_scaling_rules:Doubler", {"factor": 3}, folder=tmp_path)
+    assert Guarded(policy, "it").decide(0.0, StaticView(), FleetView.of(2, 1)).target == 9
+    for name, options, what in (
+        ("my_scaling_rules:Missing", {}, "has no 'Missing'"),
+        ("my_scaling_rules:Doubler", {"factr": 1}, "cannot be made"),
+        ("no_such_module_here:X", {}, "no module 'no_such_module_here'"),
+        ("my_scaling_rules", {}, "module:Class"),
+    ):
+        with pytest.raises(ScenarioError, match=what):
+            load_policy(name, options, folder=tmp_path)
+
+
+def test_a_module_that_breaks_says_how(tmp_path: Path) -> None:
+    (tmp_path / "breaks_on_import.py").write_text("1 / 0\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="ZeroDivisionError"):
+        load_policy("breaks_on_import:X", folder=tmp_path)
+
+
+def test_an_object_is_a_policy_when_it_can_decide() -> None:
+    assert as_policy(FixedPolicy(3)).decide(0.0, StaticView(), FleetView.of(1)) is not None
+    for candidate, what in ((object(), "no method decide"), (FixedPolicy, "is a class")):
+        with pytest.raises(ScenarioError, match=what):
+            as_policy(candidate)
+
+    class TooFew:
+        def decide(self, now_s: float) -> int:
+            return 1
+
+    with pytest.raises(ScenarioError, match="must take"):
+        as_policy(TooFew())

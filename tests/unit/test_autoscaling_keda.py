@@ -1,0 +1,206 @@
+"""KEDA: the operator's way from zero and back, fallback, cached values, cron, and formulas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamo_sim.autoscaling import Decision, FleetView, KedaPolicy, MetricQuery, ScaledObjectSpec, StaticView
+from dynamo_sim.autoscaling.keda import Fallback, MetricTrigger, Modifiers
+from dynamo_sim.autoscaling.keda.formula import Formula
+from dynamo_sim.autoscaling.keda.operator import OperatorState, operator_target
+
+WAITING = MetricQuery("waiting", reduce="sum")
+RUNNING = MetricQuery("running", reduce="sum")
+
+
+def trigger(query: MetricQuery = WAITING, threshold: int = 10, **more: Any) -> MetricTrigger:
+    return MetricTrigger(query, threshold * 1000, **more)
+
+
+def keda(*triggers: MetricTrigger, **more: Any) -> KedaPolicy:
+    return KedaPolicy(ScaledObjectSpec(triggers or (trigger(),), **more))
+
+
+def poll(policy: KedaPolicy, now_s: float, count: int, **values: float | None) -> Decision:
+    return policy.operator.decide(now_s, StaticView(values), FleetView.of(count))
+
+
+def sync(policy: KedaPolicy, now_s: float, count: int, **values: float | None) -> Decision:
+    return policy.hpa.decide(now_s, StaticView(values), FleetView.of(count))
+
+
+def test_activity_is_strictly_above_the_activation_threshold() -> None:
+    policy = keda(trigger(activation=5.0))
+    assert poll(policy, 30, 0, waiting=5).target is None
+    assert poll(policy, 60, 0, waiting=5.001) == Decision(1, "activated", values={"trigger 0": 5.001})
+
+
+def test_the_drop_to_zero_comes_from_any_size_past_the_down_policy() -> None:
+    policy = keda(cooldown_s=60)
+    assert poll(policy, 30, 5, waiting=40).reason == "active"
+    assert poll(policy, 90, 5, waiting=0).reason == "cooling down"  # strictly more than 60 s
+    assert poll(policy, 91, 5, waiting=0).target == 0
+
+
+def test_a_fleet_that_was_never_active_goes_to_zero_at_the_first_poll() -> None:
+    assert poll(keda(), 30, 3, waiting=0).target == 0
+    assert poll(keda(initial_cooldown_s=30), 30, 3, waiting=0).target is None
+
+
+def test_the_cooldown_does_nothing_from_n_to_one() -> None:
+    policy = keda(min_replicas=1, cooldown_s=10_000)
+    assert poll(policy, 30, 5, waiting=0).reason == "inactive"
+    for k in range(25):
+        last = sync(policy, 15.0 * k, 5, waiting=0)
+    assert last.target == 1  # after the HPA's own 300 s
+
+
+@pytest.mark.parametrize(
+    ("spec", "current", "active", "error", "target", "reason"),
+    [
+        ({"min_replicas": 2, "idle_replicas": 0}, 0, True, False, 2, "activated"),
+        ({"min_replicas": 2, "idle_replicas": 0}, 5, False, False, 0, "cooled down"),
+        ({"min_replicas": 2, "idle_replicas": 0}, 1, True, False, 2, "activated"),
+        ({"min_replicas": 2}, 1, False, False, 2, "below min"),
+        ({"min_replicas": 2}, 0, True, False, 2, "activated"),
+        ({}, 4, False, True, None, "trigger failed"),
+        ({"fallback": Fallback(3, 6)}, 4, False, True, None, "trigger failed, fallback"),
+        ({"fallback": Fallback(3, 0)}, 4, False, True, 0, "cooled down"),
+        ({}, 4, True, True, None, "active"),
+        ({}, 0, True, True, 1, "activated"),
+    ],
+)
+def test_the_first_rule_that_fits(
+    spec: dict[str, Any], current: int, active: bool, error: bool, target: int | None, reason: str
+) -> None:
+    state = OperatorState()
+    assert operator_target(ScaledObjectSpec(**spec), state, current, active, error, 1000.0) == (
+        target,
+        reason,
+    )
+    noted = active and (not error or current == 0)
+    assert state.last_active_s == (1000.0 if noted else None)
+
+
+def test_a_failing_trigger_falls_back_after_its_threshold_and_recovers() -> None:
+    policy = keda(trigger(ignore_null=False), fallback=Fallback(2, 6), min_replicas=1)
+    assert sync(policy, 0, 3, waiting=None).reason == "no metric"
+    assert sync(policy, 15, 3, waiting=None).reason == "no metric"
+    fallen = sync(policy, 30, 3, waiting=None)
+    assert (fallen.target, fallen.values) == (6, {"trigger 0": 60.0})
+    assert sync(policy, 45, 6, waiting=60).target == 6
+    assert sync(policy, 60, 6, waiting=None).reason == "no metric"
+
+
+@pytest.mark.parametrize(
+    ("behavior", "replicas"),
+    [("static", 4), ("currentReplicas", 6), ("currentReplicasIfHigher", 6), ("currentReplicasIfLower", 4)],
+)
+def test_fallback_behaviours(behavior: str, replicas: int) -> None:
+    policy = keda(trigger(ignore_null=False), fallback=Fallback(0, 4, behavior), min_replicas=1)
+    assert sync(policy, 0, 6, waiting=None).proposal == replicas
+
+
+def test_fallback_of_a_value_target_is_divided_by_the_ready_workers() -> None:
+    policy = keda(trigger(ignore_null=False, metric_type="Value"), fallback=Fallback(0, 6), min_replicas=1)
+    fleet = FleetView.of(4, starting=1)
+    assert policy.hpa.decide(0, StaticView(), fleet).proposal == 6
+    assert policy.hpa.decide(15, StaticView(), FleetView.of(0, starting=2)).reason == "no metric"
+
+
+def test_no_data_counts_as_zero_unless_told_otherwise() -> None:
+    assert sync(keda(min_replicas=1), 0, 4, waiting=None).proposal == 0
+
+
+def test_a_cached_trigger_gives_the_hpa_the_value_of_the_last_poll() -> None:
+    policy = keda(trigger(use_cached=True), min_replicas=1)
+    poll(policy, 30, 2, waiting=20)
+    assert sync(policy, 30, 2, waiting=999).proposal == 2
+    poll(policy, 60, 2, waiting=999)
+    assert sync(policy, 60, 2, waiting=0).proposal == 100
+
+
+def test_a_formula_replaces_the_triggers() -> None:
+    formula = Modifiers(Formula("busy > 5 ? max(queue, busy) : queue / 2"), 4000, activation=2.0)
+    policy = keda(trigger(name="queue"), trigger(RUNNING, name="busy"), min_replicas=1, modifiers=formula)
+    assert sync(policy, 0, 1, waiting=3, running=12).proposal == 3
+    assert sync(policy, 15, 1, waiting=4, running=1).proposal == 1
+    asleep = keda(trigger(name="queue"), trigger(RUNNING, name="busy"), modifiers=formula)
+    assert poll(asleep, 30, 0, waiting=4, running=5).target is None  # 2 is not above 2
+    assert poll(asleep, 60, 0, waiting=5, running=5).target == 1
+
+
+def test_both_loops_and_what_they_read() -> None:
+    policy = keda(trigger(), trigger(RUNNING), polling_interval_s=20)
+    assert [(loop.name, loop.period_s) for loop in policy.loops] == [("keda-operator", 20), ("keda-hpa", 15)]
+    assert policy.reads == (WAITING, RUNNING)
+    assert policy.hpa.spec.min_replicas == 1  # whatever the ScaledObject's own minimum
+
+
+class TestCronTrigger:
+    cronsim = pytest.importorskip("cronsim")
+
+    def test_a_cron_trigger_wakes_the_fleet_and_wants_its_replicas(self) -> None:
+        from dynamo_sim.autoscaling.cron import CronWindow
+        from dynamo_sim.autoscaling.keda import CronTrigger
+
+        policy = KedaPolicy(
+            ScaledObjectSpec((CronTrigger(CronWindow("0 1 * * *", "0 2 * * *"), 4),), cooldown_s=60)
+        )
+        assert poll(policy, 3570, 0).target is None
+        assert poll(policy, 3600, 0).target == 1
+        assert sync(policy, 3600, 1).target == 4
+        assert poll(policy, 7200, 4).reason == "cooled down"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a + b * 2", 11.0),
+        ("(a + b) * 2 - -1", 15.0),
+        ("-a ** 2", -9.0),
+        ("2 ^ 3 ^ 2", 512.0),
+        ("a % 2 + a / 2", 2.5),
+        ("a >= 3 ? b : 0", 4.0),
+        ("a == b ? 1 : a < b ? 2 : 3", 2.0),
+        ("sum([a, b, 1]) + avg([a, b])", 11.5),
+        ("ceil(a / 2) + floor(b / 3) + abs(-1)", 4.0),
+        ("min(a, b, 1e1) + max(a, .5)", 6.0),
+    ],
+)
+def test_formulas(text: str, value: float) -> None:
+    assert Formula(text)({"a": 3.0, "b": 4.0}) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a +", "ends too early"),
+        ("a b", "unexpected 'b'"),
+        ("a > 1", "not a number"),
+        ("a ? 1 : 2", "must be a comparison"),
+        ("(a > 1) + 2", "a number is needed"),
+        ("count([a])", "count is not supported"),
+        ("a and b", "unexpected 'and'"),
+        ("a > 1 && b > 1", "'&&' is not supported"),
+        ("'text'", "is not supported"),
+        ("sum(a)", "takes a list"),
+        ("min(a)", "at least two"),
+        ("[a]", "not a number"),
+        ("a > 1 ? b : (a > 2)", "one kind"),
+        ("(a", r"expected '\)' at the end"),
+        ("", "ends too early"),
+    ],
+)
+def test_formulas_that_are_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Formula(text)
+
+
+def test_a_division_by_zero_is_an_error_of_the_metric() -> None:
+    with pytest.raises(ValueError, match="division by zero"):
+        Formula("1 / a")({"a": 0.0})
+    policy = keda(trigger(name="queue"), min_replicas=1, modifiers=Modifiers(Formula("1 / queue"), 1000))
+    assert sync(policy, 0, 2, waiting=0).reason == "no metric"

@@ -1,0 +1,166 @@
+"""Knative: settings, windows, panic, and the way to zero and back."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from dynamo_sim.autoscaling import Decision, FleetView, KpaPolicy, KpaSettings, StaticView
+from dynamo_sim.autoscaling.kpa.decider import Decider, DeciderConfig
+from dynamo_sim.autoscaling.kpa.scaler import Scaler
+from dynamo_sim.autoscaling.kpa.window import BucketWindow
+
+
+@pytest.mark.parametrize(
+    ("settings", "total", "target"),
+    [
+        ({}, 100, 70),
+        ({"container_concurrency": 8}, 8, 5.6),
+        ({"container_concurrency": 8, "target": 20}, 8, 5.6),
+        ({"container_concurrency": 8, "target": 4, "utilization": 1.0}, 4, 4),
+        ({"target": 0.01, "utilization": 0.1}, 0.01, 0.01),
+        ({"metric": "rps"}, 200, 140),
+        ({"metric": "rps", "container_concurrency": 8, "target": 20}, 20, 14),
+    ],
+)
+def test_what_a_worker_takes_and_is_meant_to_have(
+    settings: dict[str, float], total: float, target: float
+) -> None:
+    found = KpaSettings(**settings)  # type: ignore[arg-type]
+    assert (found.total, found.target_value) == (total, pytest.approx(target))
+
+
+@pytest.mark.parametrize(("window", "percent", "seconds"), [(60, 10, 6), (6, 10, 1), (65, 10, 7), (40, 1, 1)])
+def test_the_panic_window_is_whole_seconds(window: float, percent: float, seconds: int) -> None:
+    assert KpaSettings(window_s=window, panic_window_percentage=percent).panic_window_s == seconds
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"metric": "cpu"},
+        {"window_s": 0},
+        {"utilization": 0},
+        {"max_scale_up_rate": 1.0},
+        {"min_scale": 5, "max_scale": 3},
+        {"panic_threshold_percentage": 100},
+        {"activation_scale": 0},
+    ],
+)
+def test_settings_knative_refuses(settings: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        KpaSettings(**settings)  # type: ignore[arg-type]
+
+
+def plain_average(records: list[tuple[float, float]], n: int, now_s: float) -> float | None:
+    """The rule of the averages, word by word, without a ring."""
+    if not records:
+        return None
+    first = last = math.floor(records[0][0])
+    kept: dict[int, float] = {}
+    for at, value in records:
+        second = math.floor(at)
+        if second - last >= n:
+            kept, first = {}, second
+        last = max(last, second)
+        kept[second] = kept.get(second, 0.0) + value
+    d = math.floor(now_s) - last
+    if d >= n:
+        return 0.0
+    d = max(d, 0)
+    youngest = last - n + d
+    divisor = min(last - first + 1, n - d)
+    return sum(value for second, value in kept.items() if second > youngest) / divisor
+
+
+def test_the_ring_agrees_with_the_plain_rule() -> None:
+    chance = random.Random(5)
+    for _ in range(300):
+        n = chance.randint(1, 12)
+        at, records = chance.uniform(0, 50), []
+        window = BucketWindow(n)
+        for _ in range(chance.randint(1, 40)):
+            at += chance.choice([0.2, 1, 1, 1, 2.5, 7, 15])
+            records.append((at, float(chance.randint(0, 9))))
+            window.record(*records[-1])
+            asked = at + chance.choice([0, 0, 0.5, 1, 4, 11, 30])
+            assert window.average(asked) == pytest.approx(plain_average(records, n, asked), abs=1e-6)
+
+
+def test_nothing_recorded_is_no_data() -> None:
+    assert BucketWindow(6).average(100) is None
+    window = BucketWindow(6)
+    window.record(10, 1.0)
+    window.record(3, 99.0)  # older than the window
+    assert window.average(10) == 1.0
+
+
+def test_panic_never_falls_and_ends_a_window_after_the_last_surge() -> None:
+    decider = Decider.started(DeciderConfig(target=10, total=10), 1, 0)
+    assert decider.tick(0, 1, 100, 100).desired == 10
+    assert decider.tick(30, 10, 60, 1).desired == 10
+    assert decider.tick(60, 10, 60, 1).in_panic
+    after = decider.tick(60.5, 10, 60, 1)
+    assert (after.desired, after.in_panic) == (6, False)
+
+
+def scaled(scaler: Scaler, want: int, now_s: float, ready: int, current: int | None = None) -> int | None:
+    return scaler.target(want, now_s, ready, ready if current is None else current)[0]
+
+
+def test_the_initial_scale_holds_until_it_was_reached_once() -> None:
+    scaler = Scaler(KpaSettings(initial_scale=3, min_scale=1))
+    assert scaled(scaler, 1, 0, 0, 3) == 3
+    assert scaled(scaler, 1, 2, 2, 3) == 3
+    assert scaled(scaler, 1, 4, 3) == 1
+
+
+def test_from_n_to_zero_by_way_of_one_and_inactive() -> None:
+    scaler = Scaler(KpaSettings(window_s=60))
+    assert scaled(scaler, 4, 0, 4) == 4
+    assert scaled(scaler, 0, 20, 4) == 1  # active for less than the window
+    assert scaled(scaler, 0, 60, 1) is None and scaler.inactive
+    assert scaled(scaler, 0, 88, 1) is None
+    assert scaled(scaler, 0, 90, 1) == 0
+
+
+def test_a_request_during_the_grace_period_makes_it_active_again() -> None:
+    scaler = Scaler(KpaSettings(window_s=60))
+    scaled(scaler, 1, 0, 1)
+    assert scaled(scaler, 0, 60, 1) is None and scaler.inactive
+    assert scaled(scaler, 1, 70, 1) == 1 and not scaler.inactive
+    assert scaled(scaler, 0, 100, 1) == 1  # active since 70
+    assert scaled(scaler, 0, 130, 1) is None
+
+
+def test_without_scale_to_zero_one_worker_stays() -> None:
+    scaler = Scaler(KpaSettings(enable_scale_to_zero=False))
+    assert [scaled(scaler, 0, t, 1) for t in (0, 100, 1000)] == [1, 1, 1]
+    bounded = Scaler(KpaSettings(min_scale=2, max_scale=5))
+    assert [scaled(bounded, want, 0, 2) for want in (0, 9)] == [2, 5]
+
+
+def test_the_policy_scrapes_every_second_and_ticks_every_two() -> None:
+    policy = KpaPolicy(KpaSettings(target=10, utilization=1.0))
+    scrape, tick = policy.loops
+    assert (scrape.period_s, tick.period_s) == (1, 2)
+    fleet = FleetView.of(1)
+    view = StaticView({"in_flight_s": 25.0, "router_queue_s": 5.0})
+    assert tick.policy.decide(0, view, fleet) == Decision(
+        None, "no data", values={"stable": None, "panic": None, "target": 10.0}
+    )
+    scrape.policy.decide(1, view, fleet)
+    decision = tick.policy.decide(2, view, fleet)
+    assert isinstance(decision, Decision)
+    assert (decision.target, decision.reason) == (3, "panic")
+    assert decision.values["stable"] == 30.0
+
+
+def test_requests_per_second_count_starts_and_what_waits() -> None:
+    policy = KpaPolicy(KpaSettings(metric="rps", target=10, utilization=1.0))
+    scrape, tick = policy.loops
+    scrape.policy.decide(1, StaticView({"requests_started": 12.0, "router_queue": 4.0}), FleetView.of(2))
+    decision = tick.policy.decide(2, StaticView(), FleetView.of(2))
+    assert isinstance(decision, Decision) and decision.target == 2

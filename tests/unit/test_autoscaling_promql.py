@@ -1,0 +1,146 @@
+"""Pasted queries are mapped by name, function and range, or refused by the construct that has no counterpart."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynamo_sim.autoscaling import MetricQuery
+from dynamo_sim.autoscaling.manifests import parse_promql
+from dynamo_sim.autoscaling.manifests.names import find_series
+
+Q = MetricQuery
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("sum(vllm:num_requests_waiting)", Q("waiting", reduce="sum")),
+        ("sum(vllm_num_requests_waiting{model_name=~'a|b', pod!=\"x\"})", Q("waiting", reduce="sum")),
+        ("max by (model_name) (sglang:token_usage)", Q("kv_usage", reduce="max")),
+        ("avg(vllm:gpu_cache_usage_perc) * 100", Q("kv_usage", reduce="avg", scale=100.0)),
+        ("avg(avg_over_time(vllm:kv_cache_usage_perc[2m]))", Q("kv_usage", "avg", "avg", 120)),
+        ("sum(rate(vllm:request_success_total[1m30s]))", Q("requests_finished", "rate", "sum", 90)),
+        (
+            "sum(increase(sglang:prompt_tokens_total[5m])) / 300",
+            Q("prompt_tokens", "increase", "sum", 300, 1 / 300),
+        ),
+        ("dynamo_frontend_inflight_requests", Q("in_flight", reduce="sum")),
+        ("sum(dynamo_frontend_router_queue_pending_requests)", Q("router_queue", reduce="sum")),
+        (
+            "histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[2m])))",
+            Q("ttft", "p95", "merge", 120, 0.001),
+        ),
+        (
+            "1000 * histogram_quantile(.999, "
+            "sum(increase(dynamo_frontend_inter_token_latency_seconds_bucket[1m])) by (le))",
+            Q("itl", "p99.9", "merge", 60, 1.0),
+        ),
+        (
+            "max(histogram_quantile(0.5, sum by (le, pod) (rate(sglang:e2e_request_latency_seconds_bucket[1m]))))",
+            Q("e2e", "p50", "max", 60, 0.001),
+        ),
+        (
+            "sum(rate(vllm:e2e_request_latency_seconds_sum[1m]))"
+            " / sum(rate(vllm:e2e_request_latency_seconds_count[1m]))",
+            Q("e2e", "mean", "merge", 60, 0.001),
+        ),
+        ("sum(rate(vllm:time_to_first_token_seconds_count[1m]))", Q("ttft", "rate", "sum", 60, 1.0)),
+        (
+            "sum(vllm:num_requests_running) + sum(vllm:num_requests_waiting)",
+            Q("in_flight", reduce="sum"),
+        ),
+        ("sum(vllm:num_requests_running + vllm:num_requests_waiting)", Q("in_flight", reduce="sum")),
+        (
+            "sum(rate(vllm:prefix_cache_hits_total[5m])) / sum(rate(vllm:prefix_cache_queries_total[5m]))",
+            Q("prefix_hit_rate", "rate", "merge", 300),
+        ),
+        ("(sum((vllm:num_requests_waiting)))", Q("waiting", reduce="sum")),
+    ],
+)
+def test_a_query_is_understood(text: str, query: MetricQuery) -> None:
+    mapped = parse_promql(text)
+    assert mapped.query == query
+    assert not mapped.per_worker
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm:num_requests_waiting",
+        "avg_over_time(vllm:num_requests_waiting[1m])",
+        "sum by (pod) (vllm:num_requests_waiting)",
+    ],
+)
+def test_a_query_may_leave_one_series_a_worker(text: str) -> None:
+    assert parse_promql(text).per_worker
+
+
+@pytest.mark.parametrize(
+    ("text", "construct"),
+    [
+        ("sum(vllm:num_requests_waiting) or vector(0)", "or is not understood"),
+        ("irate(vllm:request_success_total[1m])", r"irate\(\)"),
+        ("topk(3, vllm:num_requests_waiting)", r"topk\(\)"),
+        ("absent(vllm:num_requests_waiting)", r"absent\(\)"),
+        ("max_over_time(vllm:num_requests_waiting[5m])", r"max_over_time\(\)"),
+        ("sum(vllm:num_requests_waiting offset 5m)", "offset"),
+        ("sum(vllm:num_requests_waiting @ 1)", "'@'"),
+        ("avg_over_time(sum(vllm:num_requests_waiting)[5m:1m])", r"subquery \[5m:1m\]"),
+        ("rate(vllm:request_success_total[$__rate_interval])", r"range \[\$__rate_interval\]"),
+        ("sum(vllm:num_requests_waiting) > 5", "'>'"),
+        ("sum(vllm:num_requests_waiting) / on(pod) sum(vllm:num_requests_running)", "on is not"),
+        (
+            "sum(vllm:num_requests_waiting) / sum(vllm:num_requests_running)",
+            "'/' between waiting and running",
+        ),
+        ("sum(vllm:num_requests_waiting) + 1", r"'\+' with a number"),
+        ("sum(my_queue)", "no counterpart of the metric my_queue"),
+        ("sum(DCGM_FI_DEV_GPU_UTIL)", "no counterpart of the metric DCGM_FI_DEV_GPU_UTIL"),
+        ("sum(vllm:request_success_total)", r"a counter without rate\(\)"),
+        ("rate(vllm:num_requests_waiting[1m])", "which is no counter"),
+        (
+            "histogram_quantile(0.9, sum(vllm:time_to_first_token_seconds_bucket) by (le))",
+            r"without rate\(\)",
+        ),
+        (
+            "histogram_quantile(0.9, avg(rate(vllm:time_to_first_token_seconds_bucket[1m])) by (le))",
+            r"of avg\(\)",
+        ),
+        (
+            "histogram_quantile(95, sum(rate(vllm:time_to_first_token_seconds_bucket[1m])) by (le))",
+            "from 0 to 1",
+        ),
+        ("vllm:time_to_first_token_seconds", r"a histogram without histogram_quantile\(\)"),
+        ("sum(rate(vllm:time_to_first_token_seconds_sum[1m]))", "the sum of a histogram alone"),
+        ("vllm:num_requests_waiting[5m]", "outside of rate"),
+        ('{__name__="vllm:num_requests_waiting"}', "without a metric name"),
+        ("sum(", "the end of the query"),
+        ("sum(vllm:num_requests_waiting", r"expected '\)'"),
+        ("42", "reads no metric"),
+        ("", "the end of the query"),
+        ("sum(vllm:num_requests_waiting) %", "'%'"),
+        ("quantile(0.9, vllm:num_requests_waiting)", r"quantile\(\)"),
+    ],
+)
+def test_a_query_is_refused_by_its_construct(text: str, construct: str) -> None:
+    with pytest.raises(ValueError, match=construct) as caught:
+        parse_promql(text)
+    assert str(caught.value).endswith("say metric:, reduce: and window_s: instead")
+
+
+def test_what_has_no_effect_is_noted_once() -> None:
+    mapped = parse_promql(
+        'sum by (model_name) (vllm:num_requests_running{a="1"} + vllm:num_requests_waiting{a="1"})'
+    )
+    assert mapped.notes == (
+        'the label selectors {a="1"} of vllm:num_requests_running are ignored',
+        'the label selectors {a="1"} of vllm:num_requests_waiting are ignored',
+        "sum by (model_name) is read as one series for the fleet",
+    )
+    assert parse_promql("sum(vllm:num_requests_waiting{})").notes == ()
+
+
+def test_suffixes_belong_to_histograms_only() -> None:
+    assert find_series("vllm:num_requests_waiting_count") is None
+    found = find_series("vllm_e2e_request_latency_seconds_bucket")
+    assert found is not None and (found.metric, found.part, found.scale) == ("e2e", "bucket", 0.001)

@@ -1,0 +1,109 @@
+"""Targets that can never be reached are told before the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dynamo_sim.autoscaling import (
+    FixedPolicy,
+    FleetFacts,
+    HpaMetric,
+    HpaPolicy,
+    HpaSettings,
+    HpaSpec,
+    KpaPolicy,
+    KpaSettings,
+    MetricQuery,
+    PredictivePolicy,
+    Step,
+    StepAlarm,
+    StepScalingPolicy,
+    TargetTrackingPolicy,
+    load_manifest,
+    unreachable_targets,
+)
+
+KV = MetricQuery("kv_usage")
+FACTS = FleetFacts(max_workers=8, ceilings={"running": 64.0})
+
+
+def hpa(source: str, kind: str, target: float, query: MetricQuery = KV, **more: Any) -> HpaPolicy:
+    number = int(target) if kind == "Utilization" else int(target * 1000)
+    metric = HpaMetric(source, kind, number, query, "it")
+    return HpaPolicy(HpaSpec(**{"max_replicas": 8, **more}, metrics=(metric,)))
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        (hpa("Pods", "AverageValue", 90), "it is never above 1, so the target 90 never adds a worker"),
+        (
+            hpa("Pods", "AverageValue", 0.95),
+            "the target 0.95 never adds",
+        ),  # within the tolerance even when full
+        (hpa("Pods", "AverageValue", 0.8), None),
+        (hpa("Pods", "AverageValue", 80, MetricQuery("kv_usage", scale=100.0)), None),
+        (hpa("Resource", "Utilization", 95, MetricQuery("busy")), "the target 95% never adds"),
+        (hpa("Pods", "AverageValue", 70, MetricQuery("running")), "never above 64"),
+        (hpa("Pods", "AverageValue", 70, MetricQuery("in_flight")), None),
+        (hpa("External", "Value", 8, MetricQuery("kv_usage", reduce="sum")), "never above 8 for the fleet"),
+        (hpa("External", "Value", 4, MetricQuery("kv_usage", reduce="sum")), None),
+        (hpa("External", "AverageValue", 0.5, MetricQuery("kv_usage", reduce="max")), None),
+        (
+            hpa("External", "AverageValue", 0.5, MetricQuery("kv_usage", reduce="max"), min_replicas=2),
+            "never adds",
+        ),
+        (hpa("Pods", "AverageValue", 5000, MetricQuery("ttft", "p95")), None),
+        (TargetTrackingPolicy(KV, 1.0), "the target 1 never adds a worker"),
+        (TargetTrackingPolicy(KV, 0.9), None),
+        (
+            StepScalingPolicy([StepAlarm(KV, 80, "up", (Step(0, None, 1),))]),
+            "the threshold 80 is never breached",
+        ),
+        (StepScalingPolicy([StepAlarm(KV, 0.8, "up", (Step(0, None, 1),))]), None),
+        (KpaPolicy(KpaSettings(min_scale=3, max_scale=3)), "both 3"),
+        (
+            PredictivePolicy(KV, 1, 10, TargetTrackingPolicy(KV, 2.0), method="linear"),
+            "the target 2 never adds",
+        ),
+        (FixedPolicy(3), None),
+    ],
+)
+def test_a_target_out_of_reach(policy: Any, why: str | None) -> None:
+    found = unreachable_targets(policy, FACTS)
+    if why is None:
+        assert found == []
+    else:
+        assert len(found) == 1 and why in found[0]
+
+
+def test_bounds_and_tolerances_that_forbid_everything() -> None:
+    assert "both 8 workers" in unreachable_targets(hpa("Pods", "AverageValue", 0.5, min_replicas=8))[0]
+    above = unreachable_targets(hpa("Pods", "AverageValue", 0.5), FleetFacts(max_workers=4))
+    assert "at most 4 workers" in above[0]
+    policy = HpaPolicy(hpa("Pods", "AverageValue", 0.4).spec, HpaSettings(tolerance=1.0))
+    assert any("keeps every worker" in line for line in unreachable_targets(policy))
+
+
+def test_an_activation_threshold_beyond_the_metric() -> None:
+    manifest = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": "so"},
+        "spec": {
+            "triggers": [
+                {
+                    "type": "prometheus",
+                    "metadata": {
+                        "query": "avg(vllm:kv_cache_usage_perc)",
+                        "threshold": "0.6",
+                        "activationThreshold": "20",
+                    },
+                }
+            ]
+        },
+    }
+    found = unreachable_targets(load_manifest(manifest).policy())
+    assert any("never wakes the fleet" in line for line in found)
