@@ -23,11 +23,11 @@ class Timer(Event):
         entry: tuple[float, int, int, Event] = (at_ms, priority, next(clock._eid), self)
         heappush(clock._queue, entry)  # type: ignore[misc]
 
-    def moved_to(self, at_ms: float) -> Timer:
+    def moved_to(self, at_ms: float, priority: int = NORMAL) -> Timer:
         """A timer that wakes whoever waits for this one at ``at_ms`` instead; this one then wakes nobody."""
         successor = Timer(self.env)
         successor.callbacks, self.callbacks = self.callbacks, []
-        successor.arm(at_ms)
+        successor.arm(at_ms, priority)
         return successor
 
 

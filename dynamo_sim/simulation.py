@@ -48,12 +48,14 @@ def run(scenario: Scenario, progress: Progress | None = None, policy: Any = None
 
 def _controller(scenario: Scenario, policy: Any) -> Controller | None:
     """Who decides about the fleet of a scenario, if anybody."""
-    if policy is not None or getattr(scenario, "autoscaler", None) is not None:
-        from dynamo_sim.autoscaling.build import build_autoscaler, build_custom
+    if policy is not None:
+        from dynamo_sim.autoscaling.build import build_custom
 
-        if policy is not None:
-            return build_custom(policy, scenario, getattr(scenario, "autoscaler", None))
-        return build_autoscaler(getattr(scenario, "autoscaler", None), scenario)
+        return build_custom(policy, scenario, scenario.autoscaler)
+    if scenario.autoscaler is not None:
+        from dynamo_sim.autoscaling.build import build_autoscaler
+
+        return build_autoscaler(scenario.autoscaler, scenario)
     if scenario.scaling:
         return ScriptedTargets([(step.at_ms, step.workers) for step in scenario.scaling])
     return None
@@ -123,7 +125,7 @@ def _serve(
         scenario.workload,
         engine_block_size=args.block_size,
         concurrency=limits.concurrency,
-        ticks=controller is not None,
+        ticks=controller is not None and controller.reads_as_reference,
         single_worker=single,
         honour_cap_with_ticks=honour_cap,
         seed=scenario.seed,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from dynamo_sim.autoscaling.decision import DecisionRecord
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.loop import Applied, Autoscaler, Loop, reads_of
 from dynamo_sim.autoscaling.metrics import MetricsPipeline, MetricsSettings, Observations, scrape_offsets
-from dynamo_sim.autoscaling.query import MetricQuery
-from dynamo_sim.autoscaling.view import FleetView, View, WorkerPhase, WorkerView
+from dynamo_sim.autoscaling.view import FleetView, WorkerPhase, WorkerView
+from dynamo_sim.autoscaling.wiring import pipelines_for
 from dynamo_sim.clock import LAST
 from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import ControlledFleet
@@ -41,6 +41,7 @@ class AutoscalerController:
     """
 
     waits_for_workers = True
+    reads_as_reference = False
 
     def __init__(
         self,
@@ -64,18 +65,18 @@ class AutoscalerController:
         self._startup_s = startup_s
         self._gpus_per_worker = gpus_per_worker
         self._pipelines: list[MetricsPipeline] = []
+        self._scraping = False
+        self._scrape_s = math.inf  # when the next scrape is due, as far as the timer knows
 
     def attach(self, serving: AggregatedServing) -> None:
         """Begin to watch a fleet that has not served anything yet."""
         reads = [reads_of(loop.policy) for loop in self._loops]
         asked = [METRICS[query.metric] for queries in reads for query in queries or ()]
-        everything = any(queries is None for queries in reads)
-        serving.keep_tallies(wants_gaps=everything or any(metric.name == "itl" for metric in asked))
+        names = frozenset(name for metric in asked for name in (metric.name, *metric.columns))
+        serving.keep_tallies(None if any(queries is None for queries in reads) else names)
         sampler = FleetSampler(serving)
-        direct = [self._settings.perfect or getattr(loop.policy, "direct", False) for loop in self._loops]
-        by_kind = {kind: self._pipeline(sampler, kind, direct, reads) for kind in dict.fromkeys(direct)}
-        self._pipelines = list(by_kind.values())
-        views: list[Callable[[float], View]] = [by_kind[kind].view for kind in direct]
+        offsets = scrape_offsets(self._seed, "fleet")
+        self._pipelines, views = pipelines_for(self._loops, sampler, self._settings, offsets)
         self._handle = _Handle(serving, self._startup_s, self._gpus_per_worker)
         self._autoscaler = Autoscaler(self._loops, views, self._bounds, self._budget)
         serving.watch_fleet(self._fleet_changed)
@@ -83,20 +84,10 @@ class AutoscalerController:
             self._fleet_changed("added", (worker_id,), 0.0)
             self._fleet_changed("ready", (worker_id,), 0.0)
         self._clock = serving.clock
+        self._scrape_timer = self._clock.timer()
         if any(not pipeline.settings.perfect for pipeline in self._pipelines):
+            self._scraping = True
             self._clock.process(self._scrape())
-
-    def _pipeline(
-        self,
-        sampler: FleetSampler,
-        perfect: bool,
-        direct: list[bool],
-        reads: list[tuple[MetricQuery, ...] | None],
-    ) -> MetricsPipeline:
-        mine = [queries for queries, kind in zip(reads, direct, strict=True) if kind == perfect]
-        queries = None if any(q is None for q in mine) else [query for some in mine for query in some or ()]
-        settings = replace(self._settings, perfect=perfect)
-        return MetricsPipeline(sampler, queries, settings, scrape_offsets(self._seed, "fleet"))
 
     # ------------------------------------------------------------ the fleet asks
 
@@ -120,17 +111,29 @@ class AutoscalerController:
                     pipeline.worker_ready(worker_id, now_s)
                 elif cause in ("removed", "cancelled"):
                     pipeline.worker_removed(worker_id, now_s)
+        if self._scraping:
+            self._arm_scrape()
 
     def _scrape(self) -> Generator[Event, None, None]:
-        """Scrape what is due; with many targets at offsets of their own this wakes up often."""
-        interval_ms = self._settings.scrape_interval_s * 1000.0
         while True:
-            due_ms = min(pipeline.next_scrape_s for pipeline in self._pipelines) * 1000.0
-            # New targets may be due before what is known now: never sleep longer than an interval.
-            wake_ms = min(due_ms, self._clock.now + interval_ms)
-            yield self._clock.until(max(wake_ms, self._clock.now), LAST + 1)
+            self._arm_scrape()
+            yield self._scrape_timer
+            due_s, self._scrape_s = self._scrape_s, math.inf
+            self._scrape_timer = self._clock.timer()
             for pipeline in self._pipelines:
-                pipeline.scrape_due(self._clock.now / 1000.0)
+                pipeline.scrape_due(due_s)
+
+    def _arm_scrape(self) -> None:
+        """Be woken for the next scrape; a new worker may bring it forward."""
+        due_s = min(pipeline.next_scrape_s for pipeline in self._pipelines)
+        if due_s >= self._scrape_s:
+            return
+        at_ms = max(due_s * 1000.0, self._clock.now)
+        if self._scrape_s == math.inf:
+            self._scrape_timer.arm(at_ms, LAST + 1)
+        else:
+            self._scrape_timer = self._scrape_timer.moved_to(at_ms, LAST + 1)
+        self._scrape_s = due_s
 
 
 class FleetSampler:

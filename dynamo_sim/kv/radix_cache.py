@@ -166,7 +166,7 @@ class RadixCache:
         New pages are not locked, unless they prolong a node only the caller uses.
 
         Args:
-            by_page: whether new pages enter one at a time.
+            by_page: whether the pages enter one at a time; several of them only if none is there.
 
         Returns:
             The node at their end, and how many pages below the given node were there already.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_sim.scenario.base import Path
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
+from dynamo_sim.scenario.scaling_policies import SlaScaling
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ def conflicts(scenario: Scenario) -> list[tuple[Path, str]]:
     return [
         *_fleet_conflicts(scenario),
         *_scaling_conflicts(scenario),
+        *_autoscaler_conflicts(scenario),
         *_limit_conflicts(scenario),
     ]
 
@@ -50,6 +52,29 @@ def _scaling_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
     workload = scenario.workload
     if scenario.scaling and isinstance(workload, TraceWorkload) and workload.format != "mooncake":
         yield ("workload", "format"), f"found {workload.format!r}; must be 'mooncake' in a run with scaling"
+
+
+def _autoscaler_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
+    autoscaler = scenario.autoscaler
+    if autoscaler is None:
+        return
+    if scenario.scaling:
+        yield (
+            ("autoscaler",),
+            "cannot be given together with scaling; policy kind 'schedule' has steps by time",
+        )
+    gpus = scenario.fleet.engine.gpus_per_worker
+    least = max(1, autoscaler.min_workers) * gpus
+    if autoscaler.max_gpus is not None and autoscaler.max_gpus < least:
+        yield (
+            ("autoscaler", "max_gpus"),
+            f"found {autoscaler.max_gpus}; must be at least {least}, what the smallest fleet needs",
+        )
+    policy = autoscaler.policy
+    if isinstance(policy, SlaScaling):
+        for key in ("ttft_ms", "itl_ms"):
+            if getattr(policy, key) is None and not getattr(scenario.sla, key):
+                yield ("autoscaler", "policy", key), f"missing; give it here, or sla.{key} above 0"
 
 
 def _limit_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
@@ -102,5 +127,29 @@ def _notes(scenario: Scenario) -> Iterator[str]:
     if engine.engine_type == "sglang" and engine.sglang.schedule_policy not in ("fifo", "fcfs", "lpm"):
         policy = engine.sglang.schedule_policy
         yield f"fleet.engine.sglang.schedule_policy: {policy!r} is not known and means 'fifo'"
-    if engine.startup_time is not None and not scenario.scaling:
+    yield from _autoscaler_notes(scenario)
+    if engine.startup_time is not None and not scenario.scaling and scenario.autoscaler is None:
         yield "fleet.engine.startup_time: the first workers are ready at time 0, and no worker is added later"
+
+
+def _autoscaler_notes(scenario: Scenario) -> Iterator[str]:
+    autoscaler = scenario.autoscaler
+    if autoscaler is None:
+        return
+    if autoscaler.period_s is not None and autoscaler.kind in ("fixed", "schedule"):
+        yield f"autoscaler.period_s: not used by the policy {autoscaler.kind!r}, which knows its times"
+    if autoscaler.metrics.perfect:
+        for key in (
+            "scrape_interval_s",
+            "scrape_aligned",
+            "scrape_delay_s",
+            "query_interval_s",
+            "lookback_s",
+        ):
+            if key in autoscaler.metrics.model_fields_set:
+                yield f"autoscaler.metrics.{key}: not used with perfect: true"
+    workers, gpus = scenario.fleet.workers, scenario.fleet.engine.gpus_per_worker
+    if autoscaler.max_workers is not None and workers > autoscaler.max_workers:
+        yield f"fleet.workers: {workers} is above autoscaler.max_workers; the first decision lowers it"
+    elif autoscaler.max_gpus is not None and workers * gpus > autoscaler.max_gpus:
+        yield f"fleet.workers: {workers} need more than autoscaler.max_gpus; the first decision lowers it"

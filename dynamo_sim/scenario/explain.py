@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -164,7 +164,7 @@ def _hint(path: Path, models: tuple[type[BaseModel], ...], root: type[BaseModel]
     ]
     if others:
         return f"; {name!r} belongs to {_union_key(others[0])} {_listed(_all_tags(others))}"
-    known = list(models[0].model_fields) if models else []
+    known = _keys_of(models[0]) if models else []
     close = _closest(name, known)
     if close:
         return f"; did you mean {close!r}?"
@@ -174,6 +174,11 @@ def _hint(path: Path, models: tuple[type[BaseModel], ...], root: type[BaseModel]
     if homes:
         return f"; {name!r} belongs in {' or '.join(dotted(home) for home in homes)}"
     return f"; known here: {', '.join(known)}" if len(known) <= 12 else ""
+
+
+def _keys_of(model: type[BaseModel]) -> list[str]:
+    """The keys of a section as they are written."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _homes(name: str, model: type[BaseModel], path: Path = ()) -> Iterator[Path]:
@@ -218,9 +223,13 @@ def _locate(loc: tuple[str | int, ...], root: type[BaseModel]) -> tuple[Path, tu
     path: list[str | int] = []
     parent: tuple[type[BaseModel], ...] = ()
     models: tuple[type[BaseModel], ...] = (root,)
+    names_follow = False
     for part in loc:
         if isinstance(part, int):
             path.append(part)
+        elif names_follow:  # a key of a mapping from free names
+            path.append(part)
+            names_follow = False
         elif len(models) > 1:
             models = tuple(model for model in models if part in tags_of(model))
         else:
@@ -228,6 +237,7 @@ def _locate(loc: tuple[str | int, ...], root: type[BaseModel]) -> tuple[Path, tu
             parent = models
             field = models[0].model_fields.get(part) if models else None
             models = models_of(field.annotation) if field else ()
+            names_follow = field is not None and get_origin(field.annotation) is dict
     return tuple(path), models if len(models) > 1 else parent
 
 

@@ -13,10 +13,11 @@ from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.base import Path
 from dynamo_sim.scenario.explain import Problem, explain
 from dynamo_sim.scenario.files import BASE_DIR
+from dynamo_sim.scenario.scaling_policies import is_inline
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.yaml_source import Source, read_yaml
 
-PATH_KEYS = ("path", "planner_profile_data")
+PATH_KEYS = ("path", "planner_profile_data", "manifest", "config")
 """Keys whose texts are paths; in an override they start from the current folder, as in any other argument."""
 
 
@@ -74,7 +75,7 @@ def _apply(source: Source, override: str) -> None:
         raise ScenarioError(f"{place}: the value is not YAML") from None
     try:
         path = dotted_keys.parse(key)
-        if path[-1] in PATH_KEYS and isinstance(value, str):
+        if path[-1] in PATH_KEYS and isinstance(value, str) and not is_inline(value):
             value = str(FilePath.cwd() / FilePath(value).expanduser())
         dotted_keys.put(source.data, path, value)
     except ScenarioError as error:

@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import dotted_keys
+from dynamo_sim.scenario.autoscaler import Autoscaler
 from dynamo_sim.scenario.base import Count, NonNegative, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.checks import conflicts
 from dynamo_sim.scenario.engine_args import EngineArgs
@@ -123,6 +124,9 @@ class Scenario(Spec):
     scaling: tuple[ScalingStep, ...] = Field(default=(), strict=False)
     """A script of fleet sizes over time, in any order."""
 
+    autoscaler: Autoscaler | None = None
+    """Who scales the fleet by what can be seen of it; not together with scaling."""
+
     limits: Limits = Limits()
     """What bounds the run."""
 
@@ -141,6 +145,11 @@ class Scenario(Spec):
             raise Problems(found)
         self._base_dir = (info.context or {}).get(BASE_DIR)
         return self
+
+    @property
+    def folder(self) -> FilePath | None:
+        """The folder relative paths start from; None for a scenario that was not loaded from a file."""
+        return self._base_dir
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], base_dir: FilePath | None = None) -> Scenario:
@@ -192,6 +201,7 @@ def _plain(value: Any) -> Any:
 
 
 __all__ = [
+    "Autoscaler",
     "Fleet",
     "KvRouting",
     "Limits",

@@ -89,7 +89,7 @@ class AggregatedServing:
         self._looks_ahead = False
         self._retries_matter = False
         self._someone_is_stuck = False
-        self._wants_gaps = False
+        self._asked: frozenset[str] | None = None
         self._vain_looks = 0
         self._horizon_ms = 0.0
         self._tick_ms = math.inf
@@ -520,10 +520,10 @@ class AggregatedServing:
         if self.tallies is not None:
             self._open_tally(worker_id)
 
-    def keep_tallies(self, wants_gaps: bool) -> dict[int, WorkerTally]:
-        """From now on keep what `WorkerTally` needs, for every worker that exists and will exist; keyed by id."""
+    def keep_tallies(self, asked: frozenset[str] | None) -> dict[int, WorkerTally]:
+        """From now on keep a `WorkerTally` of the metrics ``asked`` for, of every worker; keyed by id."""
         self.tallies = {}
-        self._wants_gaps = wants_gaps
+        self._asked = asked
         for worker_id in self.fleet.workers:
             self._open_tally(worker_id)
         return self.tallies
@@ -532,7 +532,7 @@ class AggregatedServing:
         assert self.tallies is not None
         ready_ms = None if worker_id in self.fleet.starting else self.clock.now
         worker = self.fleet.workers[worker_id]
-        self.tallies[worker_id] = WorkerTally(worker, self.clock.now, ready_ms, self._wants_gaps)
+        self.tallies[worker_id] = WorkerTally(worker, self.clock.now, ready_ms, self._asked)
 
     def _close(self, worker_ids: list[int], cause: str = "removed") -> None:
         if worker_ids:

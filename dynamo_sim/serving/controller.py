@@ -36,6 +36,8 @@ class Controller(Protocol):
     waits_for_workers: bool
     """Whether requests wait in front of a fleet without active workers; otherwise they are an error."""
 
+    reads_as_reference: bool
+    """Whether workloads are read as the reference reads them for a planner (`spec 08, 2`: path H)."""
     warnings: list[str]
     """What has to be said about it in the results."""
 
@@ -56,6 +58,7 @@ class PlainController:
     """A controller that keeps no books."""
 
     waits_for_workers = False
+    reads_as_reference = True
     warnings: list[str] = []  # noqa: RUF012 - never written to
 
     def attach(self, serving: Any) -> None:

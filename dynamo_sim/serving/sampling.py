@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from dynamo_sim.engine.step import Step
 from dynamo_sim.fleet.fleet import Worker
@@ -15,61 +14,76 @@ Observation = tuple[float, float, int]
 """When (ms), what (ms), how often."""
 
 
-@dataclass
+FIRST_TOKENS = frozenset(
+    ("ttft", "queue_time", "prompt_tokens", "prefix_hits", "prefix_queries", "active_prefill_tokens")
+)
+"""Metrics that follow from admissions and first tokens."""
+
+
 class WorkerTally:
     """What one worker has done so far.
 
     Nothing here stops a stretch: what a pass of it has brought by now follows from its pass ends. Times in ms.
 
-    Attributes:
-        created_ms: when the worker was made.
+    Args:
+        worker: the worker.
+        created_ms: when it was made.
         ready_ms: since when it is active, or None.
-        started, finished: requests given to it, and ended.
-        prompt_tokens: of requests with a first token.
-        prefix_hit_tokens: prompt tokens found in the cache at first admissions; of ``prefix_query_tokens``.
+        asked: names of the metrics that somebody reads; what nobody reads is not kept. None for all.
     """
 
-    worker: Worker
-    created_ms: float
-    ready_ms: float | None = None
-    wants_gaps: bool = False
-    started: int = 0
-    finished: int = 0
-    prompt_tokens: int = 0
-    prefix_hit_tokens: int = 0
-    prefix_query_tokens: int = 0
-    _tokens: int = 0
-    _busy_ms: float = 0.0
-    _live_since_ms: float = 0.0
-    _lived_ms: float = 0.0
-    _gap_mark: tuple[int, int, int] = (0, 0, 0)
-    _unadmitted: dict[Request, None] = field(default_factory=dict)
-    _silent: dict[Request, None] = field(default_factory=dict)
-    _observed: dict[str, deque[Observation]] = field(
-        default_factory=lambda: {name: deque() for name in ("ttft", "tpot", "e2e", "queue_time", "itl")}
-    )
-    _since_ms: dict[Request, float] = field(default_factory=dict)
+    def __init__(
+        self, worker: Worker, created_ms: float, ready_ms: float | None, asked: frozenset[str] | None = None
+    ) -> None:
+        def wanted(*names: str) -> bool:
+            return asked is None or not asked.isdisjoint(names)
+
+        self.worker = worker
+        self.created_ms = created_ms
+        self.ready_ms = ready_ms
+        self.started = 0
+        self.finished = 0
+        self._keeps_first_tokens = wanted(*FIRST_TOKENS)
+        self._keeps_ends = wanted("e2e", "tpot")
+        self._keeps_lives = wanted("in_flight_s")
+        self._keeps_gaps = wanted("itl")
+        self._prompt_tokens = self._prefix_hits = self._prefix_queries = 0
+        self._tokens = 0
+        self._busy_ms = 0.0
+        self._since_ms: dict[Request, float] = {}
+        self._live_since_ms = self._lived_ms = 0.0
+        self._gap_mark = (0, 0, 0)
+        self._unadmitted: dict[Request, None] = {}
+        self._silent: dict[Request, None] = {}
+        self._observed: dict[str, deque[Observation]] = {
+            name: deque() for name in ("ttft", "tpot", "e2e", "queue_time", "itl")
+        }
 
     # ------------------------------------------------------------ the fleet reports
 
     def given(self, request: Request, now_ms: float) -> None:
         """A request has come to this worker."""
         self.started += 1
-        self._live_since_ms += now_ms
-        self._since_ms[request] = now_ms
-        self._unadmitted[request] = None
-        self._silent[request] = None
+        if self._keeps_lives:
+            self._live_since_ms += now_ms
+            self._since_ms[request] = now_ms
+        if self._keeps_first_tokens:
+            self._unadmitted[request] = None
+            self._silent[request] = None
 
     def ended(self, request: Request, now_ms: float) -> None:
         """A request has ended here."""
-        self._catch_up(now_ms)
         self.finished += 1
-        since_ms = self._since_ms.pop(request)
-        self._live_since_ms -= since_ms
-        self._lived_ms += now_ms - since_ms
-        self._unadmitted.pop(request, None)
-        self._silent.pop(request, None)
-        if request.first_token_ms is not None and request.last_token_ms is not None:
+        if self._keeps_lives:
+            since_ms = self._since_ms.pop(request)
+            self._live_since_ms -= since_ms
+            self._lived_ms += now_ms - since_ms
+        if self._keeps_first_tokens:
+            if request in self._unadmitted:
+                self._admitted(request)
+            if request in self._silent:
+                self._spoke(request)
+        if self._keeps_ends and request.first_token_ms is not None and request.last_token_ms is not None:
             self._observed["e2e"].append((now_ms, max(request.last_token_ms - request.arrival_ms, 0.0), 1))
             if request.emitted_tokens > 1:
                 tpot = (request.last_token_ms - request.first_token_ms) / (request.emitted_tokens - 1)
@@ -79,7 +93,7 @@ class WorkerTally:
         """A step of it has ended."""
         self._tokens += step.tokens * len(step.ends_ms)
         self._busy_ms += step.ends_ms[-1] - step.start_ms
-        if self.wants_gaps:
+        if self._keeps_gaps:
             gaps, self._gap_mark = self.worker.scheduler.gaps.since(self._gap_mark, step.ends_ms[-1])
             self._observed["itl"].extend(gaps)
 
@@ -122,9 +136,9 @@ class WorkerTally:
             return float(scheduler.preemptions)
         self._catch_up(now_ms)
         kept = {
-            "prompt_tokens": self.prompt_tokens,
-            "prefix_hits": self.prefix_hit_tokens,
-            "prefix_queries": self.prefix_query_tokens,
+            "prompt_tokens": self._prompt_tokens,
+            "prefix_hits": self._prefix_hits,
+            "prefix_queries": self._prefix_queries,
         }
         return float(kept[name]) if name in kept else None
 
@@ -146,15 +160,23 @@ class WorkerTally:
     def _catch_up(self, now_ms: float) -> None:
         """Take note of admissions and first tokens; both are written when a pass starts."""
         for request in [r for r in self._unadmitted if r.first_admit_ms is not None and r.first_admit_ms <= now_ms]:
-            del self._unadmitted[request]
-            assert request.first_admit_ms is not None
-            wait_ms = max(request.first_admit_ms - request.arrival_ms, 0.0)
-            self._observed["queue_time"].append((request.first_admit_ms, wait_ms, 1))
-            self.prefix_hit_tokens += request.first_reused_tokens
-            self.prefix_query_tokens += request.input_tokens
+            self._admitted(request)
         for request in [r for r in self._silent if r.first_token_ms is not None and r.first_token_ms <= now_ms]:
-            del self._silent[request]
-            assert request.first_token_ms is not None
-            ttft_ms = max(request.first_token_ms - request.arrival_ms, 0.0)
-            self._observed["ttft"].append((request.first_token_ms, ttft_ms, 1))
-            self.prompt_tokens += request.input_tokens
+            self._spoke(request)
+
+    def _admitted(self, request: Request) -> None:
+        del self._unadmitted[request]
+        if request.first_admit_ms is None:
+            return  # rejected
+        wait_ms = max(request.first_admit_ms - request.arrival_ms, 0.0)
+        self._observed["queue_time"].append((request.first_admit_ms, wait_ms, 1))
+        self._prefix_hits += request.first_reused_tokens
+        self._prefix_queries += request.input_tokens
+
+    def _spoke(self, request: Request) -> None:
+        del self._silent[request]
+        if request.first_token_ms is None:
+            return
+        ttft_ms = max(request.first_token_ms - request.arrival_ms, 0.0)
+        self._observed["ttft"].append((request.first_token_ms, ttft_ms, 1))
+        self._prompt_tokens += request.input_tokens
