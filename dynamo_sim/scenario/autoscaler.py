@@ -1,0 +1,156 @@
+"""The `autoscaler` section: who scales the fleet, when, and from which numbers (spec 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from dynamo_sim.scenario.base import Count, NonNegative, Path, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.scaling_policies import (
+    FromManifest,
+    HistogramName,
+    HpaScaling,
+    ManifestOptions,
+    ManifestScaling,
+    ManifestSource,
+    Positive,
+    ScalingPolicy,
+)
+
+Bounds = Annotated[tuple[float, ...], Field(strict=False, min_length=1)]
+
+OWN_TIMES = {"keda": "polling_interval_s and sync_period_s", "sla": "interval_s", "hpa": "sync_period_s"}
+"""Where policies say how often they look; `kpa` and `dynamo_planner` cannot be told."""
+
+
+class MetricsSection(Spec):
+    """How metrics travel from the workers to a controller."""
+
+    scrape_interval_s: Positive = 15.0
+    """Time between two scrapes of a worker."""
+
+    scrape_aligned: bool = False
+    """Whether all workers are scraped together; else each at an offset of its own."""
+
+    scrape_delay_s: NonNegative = 0.0
+    """From a scrape until it is visible."""
+
+    window_s: Positive = 60.0
+    """Window of what does not say its own."""
+
+    query_interval_s: NonNegative = 0.0
+    """How long an answer is given again before it is computed anew, as a metrics adapter does."""
+
+    lookback_s: Positive = 300.0
+    """How old a sample may be."""
+
+    scrape_while_loading: bool = False
+    """Whether a worker is scraped before it is ready."""
+
+    staleness_markers: bool = False
+    """Whether the series of a worker that is gone ends at the next scrape."""
+
+    perfect: bool = False
+    """Exact values at every look, nothing of the above."""
+
+    buckets: dict[HistogramName, Bounds] = Field(default_factory=dict)
+    """Upper bounds in ms of the buckets of a latency; without them its percentiles are exact."""
+
+    @model_validator(mode="after")
+    def _check_buckets(self) -> MetricsSection:
+        found = [
+            (("buckets", name), "must be numbers that rise")
+            for name, bounds in self.buckets.items()
+            if list(bounds) != sorted(set(bounds))
+        ]
+        if found:
+            raise Problems(found)
+        return self
+
+
+class Autoscaler(ManifestOptions):
+    """Who scales the fleet: a policy, or a manifest with the options beside it."""
+
+    policy: ScalingPolicy | None = None
+    """The policy."""
+
+    manifest: ManifestSource = None
+    """Instead of a policy: a manifest, as a path, a text or its documents."""
+
+    name: str | None = None
+    """Which autoscaler of the manifest, where there are several."""
+
+    period_s: Positive | None = None
+    """Time between two looks; null = 15, or what the policy says itself."""
+
+    first_at_s: NonNegative | None = None
+    """Time of the first look; null = one period."""
+
+    min_workers: Count = 0
+    """Smallest fleet, whatever the policy wants."""
+
+    max_workers: PositiveCount | None = None
+    """Largest fleet, whatever the policy wants."""
+
+    max_gpus: PositiveCount | None = None
+    """Most GPUs of the fleet; clamps last."""
+
+    metrics: MetricsSection = MetricsSection()
+    """What the policy can see of the fleet, and how late."""
+
+    @model_validator(mode="after")
+    def _check_autoscaler(self) -> Autoscaler:
+        found = list(self._conflicts())
+        if found:
+            raise Problems(found)
+        return self
+
+    def _conflicts(self) -> Iterator[tuple[Path, str]]:
+        if self.policy is None and self.manifest is None:
+            yield ("policy",), "missing; an autoscaler needs a policy or a manifest"
+        if self.policy is not None:
+            if self.manifest is not None:
+                yield ("manifest",), "cannot be given together with policy"
+            for key in (*ManifestOptions.model_fields, "name"):
+                default = type(self).model_fields[key].get_default(call_default_factory=True)
+                if getattr(self, key) != default:
+                    inside = isinstance(self.policy, FromManifest)
+                    yield (key,), "belongs in the policy" if inside else "is possible only with a manifest"
+        if self.max_workers is not None and self.max_workers < self.min_workers:
+            yield (
+                ("max_workers",),
+                f"found {self.max_workers}; must be at least min_workers, {self.min_workers}",
+            )
+        yield from self._time_conflicts()
+
+    def _time_conflicts(self) -> Iterator[tuple[Path, str]]:
+        kind = self.kind
+        if self.period_s is not None and kind in ("hpa", "keda", "kpa", "sla", "dynamo_planner", "manifest"):
+            where = f"; use its {OWN_TIMES[kind]}" if kind in OWN_TIMES else ""
+            yield ("period_s",), f"is not possible here: {_called(kind)} has times of its own{where}"
+        if self.first_at_s is not None and kind in ("dynamo_planner", "schedule"):
+            yield ("first_at_s",), f"is not possible here: {_called(kind)} has times of its own"
+
+    @property
+    def kind(self) -> str:
+        """Kind of the policy; `manifest` where only that is given."""
+        return "manifest" if self.policy is None else self.policy.kind
+
+    @property
+    def chosen(self) -> ScalingPolicy:
+        """The policy, whichever way it was given."""
+        if self.policy is not None:
+            return self.policy
+        options = {key: getattr(self, key) for key in ManifestOptions.model_fields}
+        return ManifestScaling.model_construct(
+            kind="manifest", manifest=self.manifest, name=self.name, **options
+        )
+
+
+def _called(kind: str) -> str:
+    return "a manifest" if kind == "manifest" else f"the policy {kind!r}"
+
+
+__all__ = ["Autoscaler", "HpaScaling", "MetricsSection"]
