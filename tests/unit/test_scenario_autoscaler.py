@@ -14,6 +14,7 @@ from dynamo_sim.autoscaling.build import _MAKERS, build_autoscaler, build_custom
 from dynamo_sim.autoscaling.catalogue import HISTOGRAMS, METRICS
 from dynamo_sim.autoscaling.process import AutoscalerController
 from dynamo_sim.autoscaling.query import OVER
+from dynamo_sim.cli import main
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import Scenario, load_scenario, scaling_policies
 from dynamo_sim.scenario.checks import notes
@@ -560,3 +561,15 @@ def test_set_changes_a_policy(tmp_path: Path) -> None:
     assert isinstance(
         built(load_scenario(file, ["autoscaler={manifest: both.yaml, name: so}"])), AutoscalerController
     )
+
+
+def test_validate_reads_manifests_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "odd.yaml").write_text(HPA + "---\nkind: Deployment\nmetadata: {name: d}\n")
+    file = write(tmp_path, "manifest: odd.yaml\nmax_workers: 4")
+    assert main(["validate", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "warning: " in said and "Deployment" in said and "at most 4 workers" in said
+    (tmp_path / "odd.yaml").write_text(HPA.replace("maxReplicas: 8", "maxReplicas: many"))
+    assert main(["validate", str(file)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{file}: ") and "maxReplicas" in line
