@@ -42,6 +42,8 @@ from dynamo_sim.autoscaling.sla import EngineLimits, SlaPolicy, SlaSettings
 from dynamo_sim.autoscaling.step_scaling import Step, StepAlarm, StepScalingPolicy
 from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario import cluster_policies as cluster
+from dynamo_sim.scenario import policy_parts as parts
 from dynamo_sim.scenario import scaling_policies as specs
 from dynamo_sim.scenario.autoscaler import Autoscaler
 from dynamo_sim.scenario.specs import Scenario
@@ -259,9 +261,9 @@ class _Builder:
 
     # ------------------------------------------------------------ controllers of a cluster
 
-    def _manifest(self, spec: specs.FromManifest) -> Any:
+    def _manifest(self, spec: cluster.FromManifest) -> Any:
         source = spec.manifest
-        if isinstance(source, str) and not specs.is_inline(source):
+        if isinstance(source, str) and not cluster.is_inline(source):
             source = Path(source)
         manifest = load_manifest(source, _options(spec), spec.name)
         if spec.kind not in ("manifest", manifest.kind):  # type: ignore[attr-defined]
@@ -270,7 +272,7 @@ class _Builder:
         self.warnings += manifest.warnings
         return manifest.policy()
 
-    def _hpa(self, spec: specs.HpaScaling) -> Any:
+    def _hpa(self, spec: cluster.HpaScaling) -> Any:
         if spec.manifest is not None:
             return self._manifest(spec)
         metrics = tuple(
@@ -287,7 +289,7 @@ class _Builder:
         made = HpaSpec(spec.max_replicas, spec.min_replicas, metrics, _behavior(spec.behavior))
         return HpaPolicy(made, _hpa_settings(spec))
 
-    def _keda(self, spec: specs.KedaScaling) -> Any:
+    def _keda(self, spec: cluster.KedaScaling) -> Any:
         if spec.manifest is not None:
             return self._manifest(spec)
         made = ScaledObjectSpec(
@@ -304,10 +306,10 @@ class _Builder:
         )
         return KedaPolicy(made, _hpa_settings(spec))
 
-    def _kpa(self, spec: specs.KpaScaling) -> Any:
+    def _kpa(self, spec: cluster.KpaScaling) -> Any:
         if spec.manifest is not None:
             return self._manifest(spec)
-        own = set(type(spec).model_fields) - set(specs.FromManifest.model_fields) - {"kind"}
+        own = set(type(spec).model_fields) - set(cluster.FromManifest.model_fields) - {"kind"}
         return KpaPolicy(KpaSettings(**{key: getattr(spec, key) for key in own}))
 
 
@@ -329,7 +331,7 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
 """How each kind of policy is made."""
 
 
-def _query(spec: specs.Metric, total: bool = False) -> MetricQuery:
+def _query(spec: parts.Metric, total: bool = False) -> MetricQuery:
     """What a policy asks; where one number of the whole fleet is wanted and it is not said how, the sum."""
     query = MetricQuery(spec.metric, spec.over, spec.reduce, spec.window_s, spec.scale)
     if total and spec.reduce is None and query.reduce == "avg":
@@ -343,7 +345,7 @@ def _target(own: float | None, section: float | None) -> float:
     return target
 
 
-def _hpa_settings(spec: specs.ManifestOptions) -> HpaSettings:
+def _hpa_settings(spec: cluster.ManifestOptions) -> HpaSettings:
     return HpaSettings(
         spec.sync_period_s,
         spec.downscale_stabilization_s,
@@ -354,7 +356,7 @@ def _hpa_settings(spec: specs.ManifestOptions) -> HpaSettings:
     )
 
 
-def _options(spec: specs.ManifestOptions) -> ManifestOptions:
+def _options(spec: cluster.ManifestOptions) -> ManifestOptions:
     return ManifestOptions(
         _hpa_settings(spec),
         {name: _query(metric) for name, metric in spec.metric_map.items()},
@@ -363,13 +365,13 @@ def _options(spec: specs.ManifestOptions) -> ManifestOptions:
     )
 
 
-def _behavior(spec: specs.BehaviorSpec | None) -> HpaBehavior | None:
+def _behavior(spec: cluster.BehaviorSpec | None) -> HpaBehavior | None:
     if spec is None:
         return None
     return HpaBehavior(_direction(spec.scale_up, DEFAULT_UP), _direction(spec.scale_down, DEFAULT_DOWN))
 
 
-def _direction(spec: specs.DirectionSpec, default: HpaDirection) -> HpaDirection:
+def _direction(spec: cluster.DirectionSpec, default: HpaDirection) -> HpaDirection:
     rules = default.rules
     if spec.rules is not None:
         rules = tuple(HpaRule(rule.type, rule.value, rule.period_s) for rule in spec.rules)
@@ -377,8 +379,10 @@ def _direction(spec: specs.DirectionSpec, default: HpaDirection) -> HpaDirection
     return HpaDirection(rules, spec.select, window, spec.tolerance)
 
 
-def _trigger(spec: specs.MetricTriggerSpec | specs.CronTriggerSpec, options: specs.KedaScaling) -> Trigger:
-    if isinstance(spec, specs.CronTriggerSpec):
+def _trigger(
+    spec: cluster.MetricTriggerSpec | cluster.CronTriggerSpec, options: cluster.KedaScaling
+) -> Trigger:
+    if isinstance(spec, cluster.CronTriggerSpec):
         window = CronWindow(spec.start, spec.end, spec.timezone, parse_start(options.start_of_run))
         return CronTrigger(window, spec.desired, spec.name, use_cached=spec.use_cached)
     return MetricTrigger(
@@ -392,7 +396,7 @@ def _trigger(spec: specs.MetricTriggerSpec | specs.CronTriggerSpec, options: spe
     )
 
 
-def _modifiers(spec: specs.KedaScaling) -> Modifiers | None:
+def _modifiers(spec: cluster.KedaScaling) -> Modifiers | None:
     given = spec.modifiers
     if given is None:
         return None

@@ -8,16 +8,14 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from dynamo_sim.scenario.base import Count, NonNegative, Path, PositiveCount, Problems, Spec
-from dynamo_sim.scenario.scaling_policies import (
+from dynamo_sim.scenario.cluster_policies import (
     FromManifest,
-    HistogramName,
-    HpaScaling,
     ManifestOptions,
     ManifestScaling,
     ManifestSource,
-    Positive,
-    ScalingPolicy,
 )
+from dynamo_sim.scenario.policy_parts import HistogramName, Positive
+from dynamo_sim.scenario.scaling_policies import ScalingPolicy
 
 Bounds = Annotated[tuple[float, ...], Field(strict=False, min_length=1)]
 
@@ -151,6 +149,3 @@ class Autoscaler(ManifestOptions):
 
 def _called(kind: str) -> str:
     return "a manifest" if kind == "manifest" else f"the policy {kind!r}"
-
-
-__all__ = ["Autoscaler", "HpaScaling", "MetricsSection"]

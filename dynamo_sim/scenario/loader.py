@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.base import Path
+from dynamo_sim.scenario.cluster_policies import is_inline
 from dynamo_sim.scenario.explain import Problem, explain
 from dynamo_sim.scenario.files import BASE_DIR
-from dynamo_sim.scenario.scaling_policies import is_inline
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.yaml_source import Source, read_yaml
 

@@ -16,7 +16,7 @@ from dynamo_sim.autoscaling.process import AutoscalerController
 from dynamo_sim.autoscaling.query import OVER
 from dynamo_sim.cli import main
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.scenario import Scenario, load_scenario, scaling_policies
+from dynamo_sim.scenario import Scenario, load_scenario, policy_parts, scaling_policies
 from dynamo_sim.scenario.checks import notes
 from dynamo_sim.scenario.explain import models_of, tags_of
 from dynamo_sim.scenario.schema import scenario_schema
@@ -202,9 +202,9 @@ def test_kinds_of_the_section_and_of_the_builder_are_the_same() -> None:
 
 
 def test_metrics_of_the_section_are_those_of_the_catalogue() -> None:
-    assert set(get_args(scaling_policies.MetricName)) == set(METRICS)
-    assert get_args(scaling_policies.HistogramName) == HISTOGRAMS
-    for kind, names, over in scaling_policies._OVER_BY_KIND:
+    assert set(get_args(policy_parts.MetricName)) == set(METRICS)
+    assert get_args(policy_parts.HistogramName) == HISTOGRAMS
+    for kind, names, over in policy_parts._OVER_BY_KIND:
         for name in get_args(names):
             assert METRICS[name].kind.value == kind and OVER[METRICS[name].kind] == over
 

@@ -1,0 +1,121 @@
+"""What scaling policies are made of: questions to the metrics, and what all policies have in common (spec 10, 8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from dynamo_sim.scenario.base import Path, Problems, Spec
+
+Positive = Annotated[float, Field(gt=0)]
+
+GaugeName = Literal[
+    "in_flight",
+    "running",
+    "waiting",
+    "kv_usage",
+    "active_decode_blocks",
+    "active_prefill_tokens",
+    "router_queue",
+    "active_workers",
+]
+CounterName = Literal[
+    "requests_started",
+    "requests_finished",
+    "prompt_tokens",
+    "generated_tokens",
+    "preemptions",
+    "prefix_hits",
+    "prefix_queries",
+    "busy_s",
+    "in_flight_s",
+    "router_queue_s",
+]
+RatioName = Literal["busy", "prefix_hit_rate"]
+HistogramName = Literal["ttft", "itl", "tpot", "e2e", "queue_time"]
+MetricName = Literal[GaugeName, CounterName, RatioName, HistogramName]
+"""The metrics of `dynamo_sim.autoscaling.catalogue`, by their kinds."""
+
+_OVER_BY_KIND: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+    ("gauge", GaugeName, ("last", "avg")),
+    ("counter", CounterName, ("rate", "increase")),
+    ("ratio", RatioName, ("rate",)),
+    ("histogram", HistogramName, ("mean", "rate")),
+)
+
+_PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?|100)")
+
+
+def _checked_moment(text: str) -> str:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("must be a date and time such as 2025-01-06T08:00:00+00:00") from None
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_checked_moment)]
+"""A moment of the wall clock."""
+
+
+class Metric(Spec):
+    """A question to the metrics: which one, over what time, put together how."""
+
+    metric: MetricName
+    """The metric; times are in ms."""
+
+    over: str | None = None
+    """Within a worker's window: last, avg (gauges); rate, increase (counters); mean, p95 ... (latencies)."""
+
+    reduce: Literal["sum", "avg", "max", "min", "merge", "avg_over_time"] | None = None
+    """Over the workers; merge pools the observations of latencies. null = merge for those, else avg."""
+
+    window_s: Positive | None = None
+    """Length of the window; null = that of the metrics section."""
+
+    scale: float = 1.0
+    """Every value is multiplied by it."""
+
+    @model_validator(mode="after")
+    def _check_query(self) -> Metric:
+        kind, _, over = next(entry for entry in _OVER_BY_KIND if self.metric in get_args(entry[1]))
+        pooled = kind in ("histogram", "ratio")
+        found: list[tuple[Path, str]] = []
+        percentile = kind == "histogram" and self.over is not None and _PERCENTILE.fullmatch(self.over)
+        if self.over is not None and self.over not in over and not percentile:
+            words = [*over, *(("a percentile such as p95",) if kind == "histogram" else ())]
+            found.append(
+                (("over",), f"found {self.over!r}; must be {' or '.join(words)} for {self.metric}, a {kind}")
+            )
+        if self.reduce == "merge" and not pooled:
+            found.append((("reduce",), f"found 'merge'; is not possible for {self.metric}, a {kind}"))
+        if self.reduce == "avg_over_time" and kind != "gauge":
+            found.append((("reduce",), f"found 'avg_over_time'; is not possible for {self.metric}, a {kind}"))
+        if found:
+            raise Problems(found)
+        return self
+
+
+AnyMetric = Annotated[
+    Metric, BeforeValidator(lambda value: {"metric": value} if isinstance(value, str) else value)
+]
+"""A metric, or just its name."""
+
+
+class PolicySpec(Spec):
+    """What all policies have in common."""
+
+    @model_validator(mode="after")
+    def _check_policy(self) -> PolicySpec:
+        found = list(self._conflicts())
+        if found:
+            raise Problems(found)
+        return self
+
+    def _conflicts(self) -> Iterator[tuple[Path, str]]:
+        """What the keys of this policy say against each other."""
+        return iter(())
