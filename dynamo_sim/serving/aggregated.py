@@ -594,7 +594,9 @@ class AggregatedServing:
 
     def _check_patience(self) -> None:
         """Refuse to look for ever at requests that wait for a worker nobody orders."""
-        waits = self.held and not self.fleet.busy_count and not self._startups and self.source.next_ms() is None
+        waits = (
+            self.held and not self.fleet.busy_count and not self._startups and self.source.next_ms() is None
+        )
         self._vain_looks = self._vain_looks + 1 if waits else 0
         if self._vain_looks > MOST_VAIN_LOOKS:
             raise SimulationError(

@@ -159,9 +159,13 @@ class WorkerTally:
 
     def _catch_up(self, now_ms: float) -> None:
         """Take note of admissions and first tokens; both are written when a pass starts."""
-        for request in [r for r in self._unadmitted if r.first_admit_ms is not None and r.first_admit_ms <= now_ms]:
+        for request in [
+            r for r in self._unadmitted if r.first_admit_ms is not None and r.first_admit_ms <= now_ms
+        ]:
             self._admitted(request)
-        for request in [r for r in self._silent if r.first_token_ms is not None and r.first_token_ms <= now_ms]:
+        for request in [
+            r for r in self._silent if r.first_token_ms is not None and r.first_token_ms <= now_ms
+        ]:
             self._spoke(request)
 
     def _admitted(self, request: Request) -> None:
