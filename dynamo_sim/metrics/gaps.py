@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,7 +45,7 @@ class GapLog:
         found = [(now_ms, g, c) for g, c in zip(self._gaps_ms[single:], self._counts[single:], strict=True)]
         for passes, count in self._stretches[stretch:]:
             ends = self._ends_ms[place : place + passes + 1]
-            found += [(end, end - before, count) for before, end in zip(ends, ends[1:], strict=False)]
+            found += [(end, end - before, count) for before, end in pairwise(ends)]
             place += passes + 1
         return found, (len(self._gaps_ms), len(self._stretches), place)
 

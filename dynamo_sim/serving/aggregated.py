@@ -35,8 +35,8 @@ class AggregatedServing:
     SimPy decides *when*: a process whose time has come reports here. This class decides in which *order* things happen
     that fall on one instant: the last process of an instant lets `_settle` run the reference's rounds.
 
-    Where no later arrival depends on an earlier request, the worker of every request is known up to the *horizon*: the next
-    time a tick or a startup can change who is active (`spec 01, 15`). Such requests are put into the inboxes of their
+    Where no later arrival depends on an earlier request, the worker of every request is known up to the *horizon*: the
+    next time a tick or a startup can change who is active (`spec 01, 15`). Such requests are put into the inboxes of their
     workers, and until the horizon every worker takes its turns alone.
 
     Args:
