@@ -13,6 +13,9 @@ from dynamo_sim.scenario.base import Path, Problems, dotted
 
 LONGEST_FOUND = 60
 
+MOST_HOMES = 4
+"""A key that is known in more sections than this was hardly meant for one of them."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -171,7 +174,7 @@ def _hint(path: Path, models: tuple[type[BaseModel], ...], root: type[BaseModel]
     homes = [home for home in _homes(name, root) if home != path[:-1]]
     if len(homes) == 1:
         return f"; {name!r} belongs in {dotted(homes[0]) or 'the top level'}"
-    if homes:
+    if 1 < len(homes) <= MOST_HOMES:
         return f"; {name!r} belongs in {' or '.join(dotted(home) for home in homes)}"
     return f"; known here: {', '.join(known)}" if len(known) <= 12 else ""
 
@@ -227,6 +230,8 @@ def _locate(loc: tuple[str | int, ...], root: type[BaseModel]) -> tuple[Path, tu
     for part in loc:
         if isinstance(part, int):
             path.append(part)
+        elif part == "[key]":  # the name itself, of a mapping, which is already there
+            continue
         elif names_follow:  # a key of a mapping from free names
             path.append(part)
             names_follow = False

@@ -139,7 +139,7 @@ class AlarmSpec(Metric):
     direction: Literal["up", "down"]
     """Which way a breach scales."""
 
-    steps: tuple[StepSpec, ...] = Field(strict=False, min_length=1)
+    steps: tuple[StepSpec, ...] = Field(strict=False, json_schema_extra={"minItems": 1})
     """What to do, by the distance from the threshold."""
 
     adjustment_type: Literal["ChangeInCapacity", "ExactCapacity", "PercentChangeInCapacity"] = (
@@ -159,6 +159,8 @@ class AlarmSpec(Metric):
     @model_validator(mode="after")
     def _check_alarm(self) -> AlarmSpec:
         found: list[tuple[Path, str]] = []
+        if not self.steps:
+            found.append((("steps",), "must have at least 1 item"))
         if self.datapoints is not None and self.datapoints > self.evaluation_periods:
             found.append(
                 (
@@ -186,11 +188,15 @@ class StepScaling(PolicySpec):
     kind: Literal["step_scaling"]
     """Kind of policy."""
 
-    alarms: tuple[AlarmSpec, ...] = Field(strict=False, min_length=1)
+    alarms: tuple[AlarmSpec, ...] = Field(strict=False, json_schema_extra={"minItems": 1})
     """The alarms; the largest wish wins."""
 
     warmup_s: NonNegative = 0.0
     """How long the workers of a step warm up; nothing is scaled in meanwhile."""
+
+    def _conflicts(self) -> Iterator[tuple[Path, str]]:
+        if not self.alarms:
+            yield ("alarms",), "must have at least 1 item"
 
 
 class QueueProportionalScaling(PolicySpec):

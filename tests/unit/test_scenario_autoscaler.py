@@ -392,6 +392,24 @@ MALFORMED = {
         "policy: {kind: fixed, count: 1}\nmetrics: {buckets: {ttft: [200, 100]}}",
         "x.yaml:12:29: autoscaler.metrics.buckets.ttft: must be numbers that rise",
     ),
+    "deep inside": (
+        "policy: {kind: step_scaling, alarms: [{metric: ttft, threshold: 3, direction: upp, steps: [{}]}]}",
+        "x.yaml:11:81: autoscaler.policy.alarms.0.direction: found 'upp'; must be one of 'up', 'down';"
+        " did you mean 'up'?\nx.yaml:11:86: autoscaler.policy.alarms.0.steps.0.adjustment: missing, and has no default",
+    ),
+    "no alarms": (
+        "policy: {kind: step_scaling, alarms: []}",
+        "x.yaml:11:40: autoscaler.policy.alarms: must have at least 1 item",
+    ),
+    "buckets of a gauge": (
+        "policy: {kind: fixed, count: 1}\nmetrics: {buckets: {waiting: [1]}}",
+        "x.yaml:12:32: autoscaler.metrics.buckets.waiting: found 'waiting'; must be one of 'ttft'",
+    ),
+    "a key far from its place": (
+        "policy: {kind: fixed, count: 1, metric_map: {}}",
+        "x.yaml:11:35: autoscaler.policy.metric_map: unknown key; 'metric_map' belongs to kind 'hpa', 'keda', 'kpa', "
+        "'manifest'",
+    ),
     "an hpa without anything": (
         "policy: {kind: hpa}",
         "x.yaml:11:3: autoscaler.policy.max_replicas: missing; an hpa needs it, or a manifest\n"
