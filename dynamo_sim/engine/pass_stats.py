@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.pass_plan import PassPlan
-from dynamo_sim.engine.sequence import Sequence
 from dynamo_sim.engine.step import PassStats, Step
 from dynamo_sim.metrics.variance import variance, variance_of_sums
 
 if TYPE_CHECKING:
-    from collections import deque
-
     from dynamo_sim.engine.vllm import VllmScheduler
 
 
@@ -52,17 +49,19 @@ def stretch_stats(engine: VllmScheduler, step: Step) -> PassStats:
     first = group.passes + 1
     opened = (group.openings[(first + index) % size] for index in range(len(step.ends_ms) - 1))
     stats.used_kv_tokens = [blocks * size for blocks in accumulate(opened, initial=engine.pool.active)]
-    add_queue(stats, engine.waiting)
+    add_queue(stats, engine)
     return stats
 
 
-def add_queue(stats: PassStats, waiting: deque[Sequence]) -> None:
+def add_queue(stats: PassStats, engine: VllmScheduler) -> None:
     """What waits after the pass; preempted requests always stand before those that never ran."""
+    waiting = engine.waiting
     preempted = [sequence.tokens for sequence in takewhile(attrgetter("preempted"), waiting)]
     stats.num_queued_decode = len(preempted)
     stats.sum_queued_decode_kv_tokens = sum(preempted)
     stats.var_queued_decode_kv_tokens = variance(preempted)
-    fresh = [sequence.prompt_tokens for sequence in islice(waiting, len(preempted), None)]
-    stats.num_queued_prefill = len(fresh)
-    stats.sum_queued_prefill_tokens = sum(fresh)
-    stats.var_queued_prefill_length = variance(fresh)
+    stats.num_queued_prefill = len(waiting) - len(preempted)
+    stats.sum_queued_prefill_tokens = engine.fresh_tokens
+    stats.var_queued_prefill_length = variance_of_sums(
+        stats.num_queued_prefill, engine.fresh_tokens, engine.fresh_squares
+    )

@@ -56,6 +56,9 @@ class VllmScheduler:
         self.pays_decode = args.worker_type != "prefill"
         self.oldest_first = args.preemption_mode == "fifo"
         self.waiting: deque[Sequence] = deque()
+        self.fresh_tokens = self.fresh_squares = (
+            0  # of waiting requests that never ran: prompts, and their squares
+        )
         self.running: list[Sequence] = []
         self.group = Lockstep(args.block_size)
         self.gaps = GapLog()
@@ -102,6 +105,8 @@ class VllmScheduler:
 
     def receive(self, request: Request) -> None:
         self.waiting.append(self.new_sequence(request, request.output_tokens))
+        self.fresh_tokens += request.input_tokens
+        self.fresh_squares += request.input_tokens * request.input_tokens
 
     def start(self, now_ms: float, max_passes: int) -> Step:
         group = self.group
@@ -271,7 +276,7 @@ class VllmScheduler:
         while waiting and len(running) < self.max_sequences:
             head = waiting[0]
             if not head.preempted and self.never_fits(head):
-                waiting.popleft()
+                self._leave_queue()
                 plan.rejected.append(head)
                 continue
             cached = self.judge(head)
@@ -280,7 +285,7 @@ class VllmScheduler:
             before = plan.budget
             if not self._schedule(plan, head, cached):
                 return
-            waiting.popleft()
+            self._leave_queue()
             running.append(head)
             head.running = True
             head.preempted = False
@@ -293,6 +298,12 @@ class VllmScheduler:
             head.request.note_admission(plan.now_ms, cached)
             if plan.budget == before and plan.budget == 0:
                 return
+
+    def _leave_queue(self) -> None:
+        head = self.waiting.popleft()
+        if not head.preempted:
+            self.fresh_tokens -= head.prompt_tokens
+            self.fresh_squares -= head.prompt_tokens * head.prompt_tokens
 
     # ------------------------------------------------------------ one pass, one stretch
 
@@ -315,7 +326,7 @@ class VllmScheduler:
         step.progress = bool(plan.admissions or step.tokens or step.finals or plan.did_something)
         self._regroup(step.end_ms)
         if stats is not None:
-            add_queue(stats, self.waiting)
+            add_queue(stats, self)
             step.stats = stats
         return step
 

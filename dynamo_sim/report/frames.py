@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -70,3 +73,39 @@ def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:
             "worker_ids": pd.Series([c.worker_ids for c in changes], dtype=object),
         }
     )
+
+
+_COUNTS = ("current", "proposal", "stabilised", "target")
+_TUPLES = ("added", "cancelled", "marked")
+
+
+def decisions_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """One row a look of an autoscaler, in order.
+
+    Columns: ``at_s``; ``loop`` and ``policy``; ``current``, ``proposal``, ``stabilised`` and ``target`` workers (missing
+    where the policy does not tell); ``reason``; one ``value:NAME`` for each number it looked at; ``added``, ``cancelled``
+    and ``marked``, tuples of worker ids; ``hold``; ``events``, a tuple of texts.
+    """
+    frame = pd.DataFrame({"at_s": np.array([row["at_s"] for row in rows], dtype=np.float64)})
+    for name in ("loop", "policy"):
+        frame[name] = pd.array([row.get(name) for row in rows], dtype="string")
+    for name in _COUNTS:
+        counts = [None if row.get(name) is None else int(row[name]) for row in rows]
+        frame[name] = pd.array(counts, dtype="Int64")
+    frame["reason"] = pd.array([row.get("reason", "") for row in rows], dtype="string")
+    names = dict.fromkeys(name for row in rows for name in row if name.startswith("value:"))
+    values = {name: _numbers([row.get(name) for row in rows]) for name in names}
+    frame = pd.concat([frame, pd.DataFrame(values, index=frame.index)], axis=1)
+    for name in _TUPLES:
+        frame[name] = pd.Series([tuple(row.get(name, ())) for row in rows], dtype=object)
+    frame["hold"] = np.array([bool(row.get("hold", False)) for row in rows], dtype=bool)
+    frame["events"] = pd.Series([tuple(row.get("events", ())) for row in rows], dtype=object)
+    return frame
+
+
+def _numbers(values: list[Any]) -> pd.Series[Any]:
+    """Numbers with NaN for None; what a policy of one's own looked at may also be something else."""
+    try:
+        return pd.Series([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    except (TypeError, ValueError):
+        return pd.Series(values, dtype=object)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from base64 import b64encode
+from collections.abc import Hashable
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from pandas import NA
 
 from dynamo_sim.report.plots.style import duration_text
 from dynamo_sim.report.saving import meta, scenario_yaml
@@ -21,8 +25,12 @@ CAPTIONS = {
     "latency": "How latencies are distributed",
     "ttft_over_time": "How long the first token takes, by arrival",
     "timeline": "What the fleet went through",
+    "decisions": "What was decided",
     "gantt": "What each worker did",
 }
+
+MOST_DECISIONS = 60
+"""Most rows of the table of decisions."""
 
 STYLE = """
 :root { color-scheme: light; }
@@ -48,6 +56,54 @@ def summary_table(summary: Summary) -> str:
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
+def decisions_table(result: RunResult, most: int = MOST_DECISIONS) -> str:
+    """The decisions that changed something as HTML, the first ``most`` of them; what is left out is said."""
+    frame = result.decisions
+    changes = frame[(frame["target"] != frame["current"]).fillna(False)]
+    told = f"{len(frame):,} looks, {len(changes):,} of them changed something"
+    if len(changes) > most:
+        told += f"; the first {most:,} are shown"
+    note = f'<p class="facts">{escape(told)}</p>'
+    if not len(changes):
+        return note
+    loops = frame["loop"].nunique() > 1
+    values = [
+        name for name in changes.columns if name.startswith("value:") and changes[name].notna().any()
+    ]
+    names = ["Time (s)", *(["Loop"] if loops else []), "Before", "Proposal", "Stabilised", "Target", "Reason"]
+    head = [*names, *(name.removeprefix("value:") for name in values), "Workers"]
+    rows = []
+    for row in changes.head(most).to_dict("records"):
+        cells = [f"{row['at_s']:,.10g}", *([row["loop"]] if loops else [])]
+        cells += [_cell(row[name]) for name in ("current", "proposal", "stabilised", "target", "reason")]
+        cells += [_cell(row[name]) for name in values]
+        rows.append([*cells, _workers(row)])
+    return (
+        f"{note}\n<table>\n<thead><tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr></thead>\n<tbody>\n"
+        + "\n".join(
+            "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+        )
+        + "\n</tbody>\n</table>"
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None or value is NA or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def _workers(row: dict[Hashable, Any]) -> str:
+    """Which workers a decision was about: ``+3 to 5`` for those added, ``-2`` for those cancelled or marked."""
+    words = []
+    for name, sign in (("added", "+"), ("cancelled", "called off "), ("marked", "\N{MINUS SIGN}")):
+        ids = sorted(row[name])
+        if ids:
+            run = len(ids) > 2 and ids[-1] - ids[0] == len(ids) - 1
+            words.append(sign + (f"{ids[0]} to {ids[-1]}" if run else ", ".join(map(str, ids))))
+    return "; ".join(words)
+
+
 def page(result: RunResult) -> str:
     """The whole page: facts, table, pictures and the scenario."""
     about, summary = meta(result), result.summary
@@ -63,6 +119,8 @@ def page(result: RunResult) -> str:
         data = b64encode(result.plot.png(picture, dpi=110)).decode("ascii")
         caption = CAPTIONS[picture]
         parts.append(f'<h2>{caption}</h2>\n<img alt="{caption}" src="data:image/png;base64,{data}">')
+        if picture == "decisions":
+            parts.append(f'<div class="wide">{decisions_table(result)}</div>')
     if result.scenario is not None:
         text = escape(scenario_yaml(result))
         parts.append(

@@ -102,14 +102,14 @@ class RunResult:
 
     @cached_property
     def decisions(self) -> pd.DataFrame:
-        """One row a look of an autoscaler (`DecisionRecord.as_row`); empty where nobody decided."""
-        import pandas as pd
+        """One row a look of an autoscaler (`decisions_frame`); no row where nobody decided."""
+        from dynamo_sim.report.frames import decisions_frame
 
-        return pd.DataFrame(self.records.decisions)
+        return decisions_frame(self.records.decisions)
 
     @cached_property
     def plot(self) -> Plots:
-        """Pictures: ``latency``, ``latency_over_time``, ``timeline`` and ``gantt``."""
+        """Pictures: ``latency``, ``latency_over_time``, ``timeline``, ``decisions`` and ``gantt``."""
         from dynamo_sim.report.plots import Plots
 
         return Plots(self)

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
 
 REQUEST_FORMATS = ("parquet", "csv")
-PICTURES = ("latency", "ttft_over_time", "timeline", "gantt")
+PICTURES = ("latency", "ttft_over_time", "timeline", "decisions", "gantt")
 OUR_FILES = (
     "summary.json",
     "meta.json",
     "scenario.yaml",
     "fleet.csv",
+    "decisions.csv",
     *(f"{table}.{name}" for table in ("requests", "passes") for name in REQUEST_FORMATS),
     *(f"{name}.png" for name in PICTURES),
 )
@@ -38,7 +39,7 @@ def save_result(
     plots: bool | None = None,
     requests_format: str | None = None,
 ) -> list[Path]:
-    """Write summary, requests, passes (if recorded), changes of the fleet, the resolved scenario, pictures.
+    """Write summary, requests, passes (if recorded), changes of the fleet, decisions (if any), scenario, pictures.
 
     Everything is written beside ``directory`` first and then moved. A directory that exists is kept, with
     whatever else is in it; files of an earlier result are replaced, or removed where this one has none. Two
@@ -92,6 +93,8 @@ def _write(result: RunResult, directory: Path, plots: bool, requests_format: str
         _write_frame(directory / f"passes.{requests_format}", result.passes)
     fleet = result.fleet.assign(worker_ids=[" ".join(map(str, ids)) for ids in result.fleet["worker_ids"]])
     _write_frame(directory / "fleet.csv", fleet)
+    if len(result.decisions):
+        _write_frame(directory / "decisions.csv", _flat(result.decisions))
     if plots:
         for name in result.plot.names:
             (directory / f"{name}.png").write_bytes(result.plot.png(name))
@@ -130,6 +133,14 @@ def meta(result: RunResult) -> dict[str, Any]:
 def scenario_yaml(result: RunResult) -> str:
     """The scenario as it was resolved, with all defaults."""
     return yaml.safe_dump(result.scenario.to_dict(), sort_keys=False, allow_unicode=True)
+
+
+def _flat(decisions: pd.DataFrame) -> pd.DataFrame:
+    """Ids of workers separated by blanks, events by semicolons."""
+    flat = decisions.assign(events=["; ".join(events) for events in decisions["events"]])
+    for name in ("added", "cancelled", "marked"):
+        flat[name] = [" ".join(map(str, ids)) for ids in decisions[name]]
+    return flat
 
 
 def _write_frame(path: Path, frame: pd.DataFrame) -> None:

@@ -36,8 +36,8 @@ class AggregatedServing:
     that fall on one instant: the last process of an instant lets `_settle` run the reference's rounds.
 
     Where no later arrival depends on an earlier request, the worker of every request is known up to the *horizon*: the
-    next time a tick or a startup can change who is active (`spec 01, 15`). Such requests are put into the inboxes of their
-    workers, and until the horizon every worker takes its turns alone.
+    next time a tick or a startup can change who is active (`spec 01, 15`). Such requests are put into the inboxes of
+    their workers, and until the horizon every worker takes its turns alone.
 
     Args:
         clock: the virtual clock, at 0.

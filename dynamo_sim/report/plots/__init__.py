@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from dynamo_sim.report.looked_at import Series, metric_groups
+from dynamo_sim.report.plots.decisions import MOST_PANELS, draw_decisions
 from dynamo_sim.report.plots.gantt import draw_gantt
 from dynamo_sim.report.plots.latency import draw_distributions, draw_over_time
 from dynamo_sim.report.plots.timeline import draw_timeline
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 LATENCY_SIZE = (9.0, 5.0)
 TIMELINE_SIZE = (10.0, 9.5)
 TIMELINE_PANELS = 4
+PANEL_HEIGHT = TIMELINE_SIZE[1] / TIMELINE_PANELS
 
 
 class Plots:
@@ -54,20 +58,38 @@ class Plots:
     def timeline(self, axes: Sequence[Axes] | np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """Request rate, workers by state, queue length and KV cache in use, over time.
 
+        Where somebody decided about the fleet the target is drawn too, and below the workers is what the policy looked
+        at, with its thresholds.
+
         Args:
-            axes: four axes, top to bottom.
+            axes: `timeline_panels` axes, top to bottom.
 
         Returns:
-            The four axes, as an array.
+            The axes, as an array.
 
         Raises:
-            ValueError: there are not four axes.
+            ValueError: there are not as many axes as panels.
         """
-        panels = _pyplot_axes(TIMELINE_SIZE, TIMELINE_PANELS) if axes is None else np.ravel(np.asarray(axes))
-        if len(panels) != TIMELINE_PANELS:
-            raise ValueError(f"the timeline needs {TIMELINE_PANELS} axes, got {len(panels)}")
-        draw_timeline(list(panels), self._result)
+        size, count = self._timeline_size(), self.timeline_panels
+        panels = _pyplot_axes(size, count) if axes is None else np.ravel(np.asarray(axes))
+        if len(panels) != count:
+            raise ValueError(f"the timeline needs {count} axes, got {len(panels)}")
+        draw_timeline(list(panels), self._result, self._metrics)
         return panels
+
+    @property
+    def timeline_panels(self) -> int:
+        """Axes of the timeline: four, and up to three for what a policy looked at."""
+        return TIMELINE_PANELS + len(self._metrics)
+
+    @cached_property
+    def _metrics(self) -> list[list[Series]]:
+        return metric_groups(self._result)[:MOST_PANELS] if len(self._result.decisions) else []
+
+    def decisions(self, ax: Axes | None = None) -> Axes:
+        """What the metrics proposed at each look, what windows and cooldowns left of it, and the target."""
+        ax = _pyplot_axes(LATENCY_SIZE)[0] if ax is None else ax
+        return draw_decisions(ax, self._result)
 
     def gantt(self, ax: Axes | None = None, window_ms: tuple[float, float] | None = None) -> Axes:
         """The passes of each worker, coloured by what they do.
@@ -92,7 +114,8 @@ class Plots:
         pictures: dict[str, tuple[tuple[float, float], int, Callable[[list[Axes]], object]]] = {
             "latency": (LATENCY_SIZE, 1, lambda axes: self.latency(axes[0])),
             "ttft_over_time": (LATENCY_SIZE, 1, lambda axes: self.latency_over_time(axes[0])),
-            "timeline": (TIMELINE_SIZE, TIMELINE_PANELS, self.timeline),
+            "timeline": (self._timeline_size(), self.timeline_panels, self.timeline),
+            "decisions": (LATENCY_SIZE, 1, lambda axes: self.decisions(axes[0])),
             "gantt": (self._gantt_size(), 1, lambda axes: self.gantt(axes[0])),
         }
         size, rows, draw = pictures[name]
@@ -109,8 +132,12 @@ class Plots:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The pictures that `figure` can draw of this run; no Gantt chart where passes were not recorded."""
-        return ("latency", "ttft_over_time", "timeline", *(("gantt",) if self._result.has_passes else ()))
+        """The pictures that belong to this run: decisions if there are any, a Gantt chart if passes were recorded."""
+        decided = ("decisions",) if len(self._result.decisions) else ()
+        return ("latency", "ttft_over_time", "timeline", *decided, *(("gantt",) if self._result.has_passes else ()))
+
+    def _timeline_size(self) -> tuple[float, float]:
+        return TIMELINE_SIZE[0], PANEL_HEIGHT * self.timeline_panels
 
     def _gantt_size(self) -> tuple[float, float]:
         workers = len({worker_id for change in self._result.records.fleet for worker_id in change.worker_ids})

@@ -12,6 +12,8 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from dynamo_sim.metrics.levels import Level
+from dynamo_sim.report.looked_at import Series
+from dynamo_sim.report.plots.decisions import draw_metric, draw_target
 from dynamo_sim.report.plots.style import (
     BLUE,
     GREY,
@@ -37,14 +39,16 @@ STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("leaving", GREY,
 """State of a worker, its colour and its hatch."""
 
 
-def draw_timeline(axes: Sequence[Axes], result: RunResult) -> None:
-    """Fill four axes, top to bottom; they are given the same time axis, whether or not they share it."""
+def draw_timeline(axes: Sequence[Axes], result: RunResult, metrics: Sequence[list[Series]] = ()) -> None:
+    """Fill four axes and one for each group of ``metrics``, top to bottom; they are given the same time axis, whether or not they share it."""
     end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0))) or 1.0
     unit_ms, unit = time_unit(end_ms)
     _rates(axes[0], result, end_ms, unit_ms)
     _workers(axes[1], result, end_ms, unit_ms)
-    _queue(axes[2], result, end_ms, unit_ms)
-    _memory(axes[3], result, end_ms, unit_ms)
+    for ax, group in zip(axes[2:], metrics, strict=False):
+        draw_metric(ax, group, result.decisions, 1000.0 / unit_ms)
+    _queue(axes[-2], result, end_ms, unit_ms)
+    _memory(axes[-1], result, end_ms, unit_ms)
     for ax in axes:
         ax.set_xlim(0.0, end_ms / unit_ms)
     axes[-1].set_xlabel(f"time ({unit})")
@@ -85,7 +89,7 @@ def _workers(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None
         return
     edges = np.array([change.at_ms for change in changes] + [max(end_ms, changes[-1].at_ms)]) / unit_ms
     bottom = np.zeros(len(changes))
-    handles = []
+    handles: list[Any] = []
     for state, colour, hatch in STATES:
         count = np.array([getattr(change, state) for change in changes], dtype=np.float64)
         if count.any() or state == "active":
@@ -103,10 +107,14 @@ def _workers(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None
             bottom = top
     ax.step(edges, np.append(bottom, bottom[-1]), where="post", color=INK, linewidth=0.9)
     ax.set_ylabel("workers")
-    ax.set_ylim(0.0, max(1.0, bottom.max()) * 1.08)
+    top, title = max(1.0, bottom.max()), "Workers by state"
+    if len(result.decisions):
+        handles += draw_target(ax, result.decisions, end_ms / unit_ms, 1000.0 / unit_ms)
+        top, title = max(top, float(result.decisions["target"].max())), "Workers by state, and their target"
+    ax.set_ylim(0.0, top * 1.08)
     whole_numbers(ax.yaxis)
     tidy(ax)
-    title_and_legend(ax, "Workers by state", handles)
+    title_and_legend(ax, title, handles)
 
 
 def _queue(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
