@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from heapq import heappush
 
 import simpy
@@ -38,6 +39,10 @@ class Clock(simpy.Environment):
     happens at the same float happens in one instant.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._failure: Exception | None = None
+
     def timer(self) -> Timer:
         """A timer that is not armed yet."""
         return Timer(self)
@@ -53,11 +58,28 @@ class Clock(simpy.Environment):
         """Whether nothing else is scheduled for the present instant."""
         return not self._queue or self._queue[0][0] > self._now
 
+    def start(self, generator: Generator[Event, None, None]) -> simpy.Process:
+        """Start a process whose failure ends `run_dry` with the very exception (SimPy would build a new one)."""
+        return self.process(self._watched(generator))
+
+    def _watched(self, generator: Generator[Event, None, None]) -> Generator[Event, None, None]:
+        try:
+            yield from generator
+        except Exception as error:
+            self._failure = error
+            self.stop()
+
     def run_dry(self) -> None:
-        """Run until nothing is scheduled or somebody stops the clock."""
+        """Run until nothing is scheduled or somebody stops the clock.
+
+        Raises:
+            Exception: what a process begun with `start` failed with.
+        """
         queue, step = self._queue, self.step
         while queue:
             step()
+        if self._failure is not None:
+            raise self._failure
 
     def stop(self) -> None:
         """Forget everything that is scheduled."""

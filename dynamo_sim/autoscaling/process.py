@@ -87,7 +87,7 @@ class AutoscalerController:
         self._scrape_timer = self._clock.timer()
         if any(not pipeline.settings.perfect for pipeline in self._pipelines):
             self._scraping = True
-            self._clock.process(self._scrape())
+            self._clock.start(self._scrape())
 
     # ------------------------------------------------------------ the fleet asks
 

@@ -42,7 +42,7 @@ class WorkerProcess:
         self._clock = clock
         self._coordinator = coordinator
         self._timer = clock.timer()
-        clock.process(self._run())
+        clock.start(self._run())
 
     def _run(self) -> Generator[Event, None, None]:
         while True:
@@ -86,7 +86,7 @@ class StartupProcess:
         self.cancelled = False
         self._clock = clock
         self._coordinator = coordinator
-        self._process = clock.process(self._run())
+        self._process = clock.start(self._run())
 
     def _run(self) -> Generator[Event, None, None]:
         ready = self._clock.until(self.ready_ms)

@@ -82,9 +82,9 @@ _TUPLES = ("added", "cancelled", "marked")
 def decisions_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """One row a look of an autoscaler, in order.
 
-    Columns: ``at_s``; ``loop`` and ``policy``; ``current``, ``proposal``, ``stabilised`` and ``target`` workers (missing
-    where the policy does not tell); ``reason``; one ``value:NAME`` for each number it looked at; ``added``, ``cancelled``
-    and ``marked``, tuples of worker ids; ``hold``; ``events``, a tuple of texts.
+    Columns: ``at_s``; ``loop`` and ``policy``; ``current``, ``proposal``, ``stabilised`` and ``target`` workers
+    (missing where the policy does not tell); ``reason``; one ``value:NAME`` for each number it looked at;
+    ``added``, ``cancelled`` and ``marked``, tuples of worker ids; ``hold``; ``events``, a tuple of texts.
     """
     frame = pd.DataFrame({"at_s": np.array([row["at_s"] for row in rows], dtype=np.float64)})
     for name in ("loop", "policy"):

@@ -67,9 +67,7 @@ def decisions_table(result: RunResult, most: int = MOST_DECISIONS) -> str:
     if not len(changes):
         return note
     loops = frame["loop"].nunique() > 1
-    values = [
-        name for name in changes.columns if name.startswith("value:") and changes[name].notna().any()
-    ]
+    values = [name for name in changes.columns if name.startswith("value:") and changes[name].notna().any()]
     names = ["Time (s)", *(["Loop"] if loops else []), "Before", "Proposal", "Stabilised", "Target", "Reason"]
     head = [*names, *(name.removeprefix("value:") for name in values), "Workers"]
     rows = []

@@ -116,10 +116,10 @@ class AggregatedServing:
             self._retries_matter = worker.scheduler.retries_matter
         self._looks_ahead = not self.source.hears_endings and not self._retries_matter
         self._note_fleet("start", tuple(self.fleet.workers))
-        self.clock.process(self._arrivals())
+        self.clock.start(self._arrivals())
         self._schedule_settle()
         if self.cap_ms is not None:
-            self.clock.process(self._stop_at_cap(self.cap_ms))
+            self.clock.start(self._stop_at_cap(self.cap_ms))
         self.clock.run_dry()
         if not self.done:
             self._refuse_dead_end()
@@ -382,7 +382,7 @@ class AggregatedServing:
             return
         first = self.controller.first_tick_ms()
         if first is not None and math.isfinite(first):
-            self.clock.process(self._ticks())
+            self.clock.start(self._ticks())
             self._arm_tick(max(first, self.clock.now))
         else:
             self.traffic = self.passes = None
@@ -605,4 +605,9 @@ class AggregatedServing:
             )
 
     def _refuse_dead_end(self) -> None:
+        if self.held and not self.fleet.in_flight:
+            raise SimulationError(
+                f"{len(self.held)} requests wait for a worker, and nothing will bring one: the policy has stopped "
+                "looking, or was never going to scale up from 0; keep at least one worker"
+            )
         raise SimulationError(self.fleet.dead_end())

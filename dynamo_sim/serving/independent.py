@@ -63,7 +63,7 @@ class IndependentServing:
         collector.fleet_is(0.0, len(workers), 0, 0, "start", tuple(self.fleet.workers))
         for place, worker in enumerate(workers):
             collector.watch(worker.scheduler)
-            clock.process(self._serve(worker, requests[place :: len(workers)]))
+            clock.start(self._serve(worker, requests[place :: len(workers)]))
         clock.run_dry()
         for worker in workers:
             worker.scheduler.close()

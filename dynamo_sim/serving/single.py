@@ -58,7 +58,7 @@ class SingleWorkerServing:
         scheduler = self.fleet.workers[0].scheduler
         self.collector.watch(scheduler)
         self.collector.fleet_is(0.0, 1, 0, 0, "start", (0,))
-        self.clock.process(self._serve())
+        self.clock.start(self._serve())
         self.clock.run_dry()
         scheduler.close()
         records = self.collector.records

@@ -134,7 +134,13 @@ class Plots:
     def names(self) -> tuple[str, ...]:
         """The pictures that belong to this run: decisions if there are any, a Gantt chart if passes were recorded."""
         decided = ("decisions",) if len(self._result.decisions) else ()
-        return ("latency", "ttft_over_time", "timeline", *decided, *(("gantt",) if self._result.has_passes else ()))
+        return (
+            "latency",
+            "ttft_over_time",
+            "timeline",
+            *decided,
+            *(("gantt",) if self._result.has_passes else ()),
+        )
 
     def _timeline_size(self) -> tuple[float, float]:
         return TIMELINE_SIZE[0], PANEL_HEIGHT * self.timeline_panels

@@ -40,7 +40,10 @@ STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("leaving", GREY,
 
 
 def draw_timeline(axes: Sequence[Axes], result: RunResult, metrics: Sequence[list[Series]] = ()) -> None:
-    """Fill four axes and one for each group of ``metrics``, top to bottom; they are given the same time axis, whether or not they share it."""
+    """Fill four axes, and one for each group of ``metrics``, top to bottom.
+
+    They are given the same time axis, whether or not they share it.
+    """
     end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0))) or 1.0
     unit_ms, unit = time_unit(end_ms)
     _rates(axes[0], result, end_ms, unit_ms)
@@ -107,7 +110,7 @@ def _workers(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None
             bottom = top
     ax.step(edges, np.append(bottom, bottom[-1]), where="post", color=INK, linewidth=0.9)
     ax.set_ylabel("workers")
-    top, title = max(1.0, bottom.max()), "Workers by state"
+    top, title = max(1.0, float(bottom.max())), "Workers by state"
     if len(result.decisions):
         handles += draw_target(ax, result.decisions, end_ms / unit_ms, 1000.0 / unit_ms)
         top, title = max(top, float(result.decisions["target"].max())), "Workers by state, and their target"
