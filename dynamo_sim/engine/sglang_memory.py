@@ -89,7 +89,8 @@ def retract(cache: RadixCache, sequence: SglangSequence) -> None:
 
     Two faults of the reference are in here (`spec 05, 12`): a sequence that began with a hit and has kept
     nothing yet also gives back the slots of the tree it had matched, and the slots of its duplicate pages are
-    lost.
+    lost. After the first one two owners have the same slot numbers. Should such a slot be taken for the very
+    page the tree holds in it, the reference takes the two for one; here that page counts as a duplicate.
     """
     anchor = sequence.anchor
     assert anchor is not None

@@ -1,0 +1,119 @@
+"""The SGLang-style scheduler against its plain twin, request by request and pass by pass, to the last bit."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from dynamo_sim.engine.sglang import SglangScheduler
+from dynamo_sim.errors import SimulationError
+from dynamo_sim.kv.prefix import merge_runs
+from dynamo_sim.metrics.gaps import merged_gaps
+from dynamo_sim.workload.request import Request
+from tests.unit.sglang_driver import engine, request
+from tests.unit.sglang_plain import PlainSglang
+
+SEEN = (
+    "first_admit_ms",
+    "first_reused_tokens",
+    "reused_tokens",
+    "first_token_ms",
+    "second_token_ms",
+    "last_token_ms",
+)
+
+
+def load(draw: random.Random) -> tuple[list[Request], dict[str, Any]]:
+    """Requests that begin alike, may speak what others ask, and find a pool that holds a few of them."""
+    page = draw.choice([1, 1, 2, 3, 4, 8])
+    documents = [[draw.choice([1, 2, 3]) for _ in range(100)] for _ in range(2)]
+    longest = draw.choice([20, 60])
+    planned = draw.random() < 0.4
+    requests = []
+    now = 0.0
+    for index in range(draw.randint(4, 16)):
+        now += draw.choice([0.0, 0.0, draw.expovariate(0.1), draw.expovariate(0.01)])
+        document, shared = draw.choice(documents), draw.randint(1, longest)
+        output = draw.randint(0 if draw.random() < 0.03 else 1, draw.choice([3, 15, 40]))
+        own = draw.choice([0, 0, draw.randint(1, 12)])
+        plan = None
+        if planned and not own and draw.random() < 0.7:
+            plan = tuple(document[shared : shared + output])
+        prompt = merge_runs([*((token, 1) for token in document[:shared]), (100 + index, own)])
+        content = None if draw.random() < 0.1 else prompt
+        requests.append(request(index, round(now, 3), shared + own, output, content, planned_output=plan))
+    most = max(r.input_tokens + r.output_tokens for r in requests)
+    args: dict[str, Any] = {
+        "block_size": page,
+        "num_gpu_blocks": max(-(-most // page) + 1, int(most * draw.choice([1.05, 1.3, 2.0, 4.0]) / page)),
+        "max_num_seqs": draw.choice([1, 3, 8, None]),
+        "sglang": {
+            "schedule_policy": draw.choice(["fifo", "lpm"]),
+            "chunked_prefill_size": page * draw.choice([1, 3, 8, 512]),
+            "schedule_conservativeness": draw.choice([-0.3, 0.0, 0.1, 1.0, 3.0]),
+            "clip_max_new_tokens": draw.choice([0, 1, 4, 4096]),
+        },
+    }
+    if draw.random() < 0.2:
+        args |= {"aic_nextn": draw.randint(1, 4), "aic_nextn_accept_rates": "0.9, 0.7, 0.7"}
+    return requests, args
+
+
+def story(kind: Any, seed: int, max_passes: int) -> dict[str, Any]:
+    """Everything there is to see of a load on one worker."""
+    requests, args = load(random.Random(seed))
+    core = engine(kind, **args)
+    core.observed = True
+    passes: list[tuple[Any, ...]] = []
+    coming, now, why = list(requests), 0.0, None
+    while coming or core.request_count:
+        while coming and coming[0].arrival_ms <= now:
+            core.receive(coming.pop(0))
+        if not core.request_count:
+            now = coming[0].arrival_ms
+            continue
+        try:
+            step = core.start(now, max_passes)
+        except SimulationError:
+            why = "refused"
+            break
+        if coming:
+            step.cut(coming[0].arrival_ms)
+        core.finish(step)
+        stats = {
+            name: round(value, 6) if isinstance(value, float) else value
+            for name, value in asdict(step.stats).items()
+        }
+        used, growth = stats.pop("used_kv_tokens"), stats.pop("decode_kv_growth")
+        lengths = stats.pop("sum_decode_kv_tokens")
+        for index, end in enumerate(step.ends_ms):
+            mine = (used[index], lengths + index * growth, step.tokens, step.forwards)
+            passes.append(
+                (end, *mine, stats, [r.index for r, _ in step.finals] if end == step.end_ms else [])
+            )
+        if not step.progress or len(passes) > 3000:
+            why = "no progress"
+            break
+        now = step.end_ms
+    core.close()
+    seen = [[getattr(r, name) for name in (*SEEN, "emitted_tokens")] for r in requests]
+    gaps = [values.tolist() for values in merged_gaps([core.gaps])]
+    return {
+        "passes": passes[:3000],
+        "requests": seen if why is None else None,
+        "gaps": gaps if why is None else None,
+    }
+
+
+RARE = (1564, 1660, 2095, 2799)
+"""Loads in which the order of evictions inside a stretch, or behind a retraction, shows."""
+
+
+@pytest.mark.parametrize("seed", [*range(100), *RARE])
+def test_it_does_what_its_twin_does(seed: int) -> None:
+    told = story(PlainSglang, seed, 1)
+    assert story(SglangScheduler, seed, 1) == told
+    assert story(SglangScheduler, seed, 1_000_000) == told
