@@ -146,7 +146,7 @@ def _serve(
     elif controller is None and not source.hears_endings and not coordinated:
         serving = IndependentServing(*parts, **options)
     else:
-        serving = AggregatedServing(*parts, RoundRobin(), controller, **options)
+        serving = AggregatedServing(*parts, router=RoundRobin(), controller=controller, **options)
         if controller is not None:
             controller.attach(serving)
     with _garbage_collection_paused():

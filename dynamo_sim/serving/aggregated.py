@@ -10,18 +10,16 @@ from typing import Any
 
 from simpy.events import Event
 
-from dynamo_sim.clock import LAST, Clock
+from dynamo_sim.clock import LAST
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.routing.round_robin import RoundRobin
+from dynamo_sim.serving.base import Serving
 from dynamo_sim.serving.controller import Controller, TargetEffect, is_due_later
 from dynamo_sim.serving.observation import PassBuffer, TrafficWindow
 from dynamo_sim.serving.sampling import WorkerTally
 from dynamo_sim.workload.request import Request
-from dynamo_sim.workload.source import Source
 
 MOST_VAIN_LOOKS = 10_000
 
@@ -29,7 +27,7 @@ Order = tuple[float, int, float]
 """Place in the reference's event queue: the instant an event was queued, the round, and the place in it."""
 
 
-class AggregatedServing:
+class AggregatedServing(Serving):
     """Coordinates workers, startups, arrivals and a controller on one clock.
 
     SimPy decides *when*: a process whose time has come reports here. This class decides in which *order* things happen
@@ -40,51 +38,29 @@ class AggregatedServing:
     their workers, and until the horizon every worker takes its turns alone.
 
     Args:
-        clock: the virtual clock, at 0.
-        fleet: the workers.
-        source: the workload.
-        collector: takes the notes.
+        parts: clock, fleet, source, collector.
         router: picks a worker for a request.
         controller: decides about the size of the fleet, or None.
-        max_passes: longest stretch of decode passes; 1 switches stretches off.
-        cap_ms: nothing after this time happens, or None.
-        progress: called now and then with (virtual time in ms, requests ended).
+        options: as for `Serving`.
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        fleet: Fleet,
-        source: Source,
-        collector: Collector,
-        router: RoundRobin,
-        controller: Controller | None = None,
-        max_passes: int = 1_000_000,
-        cap_ms: float | None = None,
-        progress: Callable[[float, int], None] | None = None,
+        self, *parts: Any, router: RoundRobin, controller: Controller | None = None, **options: Any
     ) -> None:
-        self.clock = clock
-        self.fleet = fleet
-        self.source = source
-        self.collector = collector
+        super().__init__(*parts, **options)
         self.router = router
         self.controller = controller
-        self.max_passes = max_passes
-        self.cap_ms = cap_ms
-        self.progress = progress
         self.done = False
         self._processes: dict[int, WorkerProcess] = {}
         self._startups: dict[int, StartupProcess] = {}
         self._due: list[tuple[Order, WorkerProcess | StartupProcess]] = []
         self._round = 0
         self._settle_scheduled = False
-        self._arrival_timer = clock.timer()
+        self._arrival_timer = self.clock.timer()
         self._arrival_ms: float | None = None
-        self._tick_timer = clock.timer()
+        self._tick_timer = self.clock.timer()
         self._tick_due = False
-        self._ended = 0
         self._handled_ms = 0.0
-        self._next_progress = 0
         self._begun = False
         self._looks_ahead = False
         self._retries_matter = False
@@ -118,7 +94,7 @@ class AggregatedServing:
         self._note_fleet("start", tuple(self.fleet.workers))
         self.clock.start(self._arrivals())
         self._schedule_settle()
-        if self.cap_ms is not None:
+        if self.cap_ms < math.inf:
             self.clock.start(self._stop_at_cap(self.cap_ms))
         self.clock.run_dry()
         if not self.done:
@@ -182,9 +158,7 @@ class AggregatedServing:
         active = () if self.holds_requests else self.fleet.active_worker_ids()
         startups = (startup.ready_ms for startup in self._startups.values())
         self._horizon_ms = min(self._tick_ms, *startups, math.inf) if active else now
-        last_ms = math.nextafter(self._horizon_ms, -math.inf)
-        if self.cap_ms is not None:
-            last_ms = min(last_ms, self.cap_ms)
+        last_ms = min(math.nextafter(self._horizon_ms, -math.inf), self.cap_ms)
         touched: dict[WorkerProcess, None] = {}
         requests = self.source.take_due(last_ms, 0) if active else []
         for request in requests:
@@ -448,10 +422,7 @@ class AggregatedServing:
                 self.traffic.completed(request)
             if self.source.hears_endings:
                 self.source.ended(request, now, rejected)
-        self._ended += len(finals)
-        if self.progress is not None and self._ended >= self._next_progress:
-            self._next_progress = self._ended + 256
-            self.progress(now, self._ended)
+        self._count_ended(len(finals))
 
     # ------------------------------------------------------------ scaling
 

@@ -3,52 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 
 from simpy.events import Event
 
-from dynamo_sim.clock import Clock
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Fleet, Worker
+from dynamo_sim.fleet.fleet import Worker
+from dynamo_sim.serving.base import Serving
 from dynamo_sim.workload.request import Request
-from dynamo_sim.workload.source import Source
 
 
 class WorkersAreCoupled(Exception):
     """A worker is stuck in a way that counts the looks of the whole fleet (`spec 01, 6.3`): it needs a coordinator."""
 
 
-class IndependentServing:
+class IndependentServing(Serving):
     """Round robin over a fixed fleet, open loop, no later arrival depends on an earlier request.
 
     The worker of every request is known from the start, so no coordinator is needed: every worker is a process that
     takes its own requests at its pass boundaries. The answers are those of `AggregatedServing` to the bit.
-
-    Args:
-        clock, fleet, source, collector, max_passes, cap_ms, progress: as for `AggregatedServing`.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        fleet: Fleet,
-        source: Source,
-        collector: Collector,
-        max_passes: int = 1_000_000,
-        cap_ms: float | None = None,
-        progress: Callable[[float, int], None] | None = None,
-    ) -> None:
-        self.clock = clock
-        self.fleet = fleet
-        self.source = source
-        self.collector = collector
-        self.max_passes = max_passes
-        self.cap_ms = math.inf if cap_ms is None else cap_ms
-        self.progress = progress
-        self._ended = 0
-        self._handled_ms = 0.0
+    _handled_ms = 0.0
 
     def run(self) -> None:
         """Serve until everything has ended, or the cap.
@@ -116,8 +93,5 @@ class IndependentServing:
         ended = worker.finish(step, now)
         if self.collector.record_passes:
             self.collector.passed(worker.id, step)
-        if ended and self.progress is not None:
-            before = self._ended
-            self._ended += len(ended)
-            if before >> 8 != self._ended >> 8:
-                self.progress(now, self._ended)
+        if ended:
+            self._count_ended(len(ended))

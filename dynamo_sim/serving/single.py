@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
+from typing import Any
 
 from simpy.events import Event
 
-from dynamo_sim.clock import Clock
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Fleet, Worker
-from dynamo_sim.workload.source import Source
+from dynamo_sim.fleet.fleet import Worker
+from dynamo_sim.serving.base import Serving
 
 MOST_FRUITLESS_PASSES = 1024
 
 
-class SingleWorkerServing:
+class SingleWorkerServing(Serving):
     """A worker that looks at the workload between its passes.
 
     Differences to a fleet of one (all visible in results): arrivals are taken in at pass boundaries, the time cap is
     looked at between passes, and a worker that cannot go on ends the run though requests may be due later.
 
     Args:
-        clock, fleet, source, collector, max_passes, cap_ms, progress: as for `AggregatedServing`; the fleet has
-            one worker.
+        parts: clock, fleet (of one worker), source, collector.
         closed_loop: whether the workload is a closed loop, which takes in nothing while the clock jumps.
+        options: as for `Serving`.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        fleet: Fleet,
-        source: Source,
-        collector: Collector,
-        closed_loop: bool,
-        max_passes: int = 1_000_000,
-        cap_ms: float | None = None,
-        progress: Callable[[float, int], None] | None = None,
-    ) -> None:
-        self.clock = clock
-        self.fleet = fleet
-        self.source = source
-        self.collector = collector
+    def __init__(self, *parts: Any, closed_loop: bool, **options: Any) -> None:
+        super().__init__(*parts, **options)
         self.closed_loop = closed_loop
-        self.max_passes = max_passes
-        self.cap_ms = math.inf if cap_ms is None else cap_ms
-        self.progress = progress
 
     def run(self) -> None:
         """Serve until everything has ended, or the cap.
@@ -70,7 +53,7 @@ class SingleWorkerServing:
     def _serve(self) -> Generator[Event, None, None]:
         clock, source = self.clock, self.source
         (worker,) = self.fleet.workers.values()
-        fruitless = steps = ended = 0
+        fruitless = 0
         while clock.now <= self.cap_ms:
             self._take_due(worker)
             if not worker.in_flight:
@@ -88,7 +71,7 @@ class SingleWorkerServing:
             self.collector.passed(0, step)
             for request, rejected in finals:
                 source.ended(request, clock.now, rejected)
-            ended += len(finals)
+            self._count_ended(len(finals))
             if not self.closed_loop:
                 self._take_due(worker)
             if step.end_ms > step.start_ms or step.admissions or step.tokens or finals:
@@ -97,9 +80,6 @@ class SingleWorkerServing:
                 fruitless += 1
                 if fruitless == MOST_FRUITLESS_PASSES:
                     raise SimulationError(self.fleet.dead_end())
-            steps += 1
-            if self.progress is not None and not steps & 1023:
-                self.progress(clock.now, ended)
 
     def _start(self, worker: Worker) -> Step:
         """Start the next pass; a stretch ends where the workload or the cap has to be looked at again."""

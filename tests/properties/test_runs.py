@@ -97,7 +97,7 @@ def test_blocks_never_leak_and_worker_ids_are_never_used_again(seed: int) -> Non
     collector = Collector()
     controller = ScriptedTargets([(step["at_ms"], step["decode"]) for step in targets])
     try:
-        AggregatedServing(Clock(), fleet, source, collector, RoundRobin(), controller).run()
+        AggregatedServing(Clock(), fleet, source, collector, router=RoundRobin(), controller=controller).run()
     except SimulationError:
         return
     for scheduler in made:

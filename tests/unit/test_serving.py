@@ -33,7 +33,7 @@ def test_independent_workers_give_the_coordinator_s_answers_to_the_bit(
         clock: Any, fleet: Any, source: Any, collector: Any, **shared: Any
     ) -> simulation.AggregatedServing:
         return simulation.AggregatedServing(
-            clock, fleet, source, collector, simulation.RoundRobin(), **shared
+            clock, fleet, source, collector, router=simulation.RoundRobin(), **shared
         )
 
     monkeypatch.setattr(simulation, "IndependentServing", coordinated)
