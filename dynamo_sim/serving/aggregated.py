@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 from simpy.events import Event
@@ -15,10 +15,9 @@ from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.routing.round_robin import RoundRobin
-from dynamo_sim.serving.base import Serving
-from dynamo_sim.serving.controller import Controller, TargetEffect, is_due_later
+from dynamo_sim.serving.changing_fleet import ChangingFleet
+from dynamo_sim.serving.controller import Controller, is_due_later
 from dynamo_sim.serving.observation import PassBuffer, TrafficWindow
-from dynamo_sim.serving.sampling import WorkerTally
 from dynamo_sim.workload.request import Request
 
 MOST_VAIN_LOOKS = 10_000
@@ -27,7 +26,7 @@ Order = tuple[float, int, float]
 """Place in the reference's event queue: the instant an event was queued, the round, and the place in it."""
 
 
-class AggregatedServing(Serving):
+class AggregatedServing(ChangingFleet):
     """Coordinates workers, startups, arrivals and a controller on one clock.
 
     SimPy decides *when*: a process whose time has come reports here. This class decides in which *order* things happen
@@ -51,10 +50,7 @@ class AggregatedServing(Serving):
         self.router = router
         self.controller = controller
         self.done = False
-        self._processes: dict[int, WorkerProcess] = {}
-        self._startups: dict[int, StartupProcess] = {}
         self._due: list[tuple[Order, WorkerProcess | StartupProcess]] = []
-        self._round = 0
         self._settle_scheduled = False
         self._arrival_timer = self.clock.timer()
         self._arrival_ms: float | None = None
@@ -65,16 +61,13 @@ class AggregatedServing(Serving):
         self._looks_ahead = False
         self._retries_matter = False
         self._someone_is_stuck = False
-        self._asked: frozenset[str] | None = None
         self._vain_looks = 0
         self._horizon_ms = 0.0
         self._tick_ms = math.inf
         self._in_inboxes = 0
         self._last_assigned_ms = 0.0
-        self.tallies: dict[int, WorkerTally] | None = None
         self.held: deque[tuple[Request, float]] = deque()
         self._held_ms = 0.0
-        self._watcher: Callable[[str, tuple[int, ...], float], None] | None = None
         self.holds_requests = False
         self._waits_for_workers = controller is not None and controller.waits_for_workers
         watched = controller is not None and controller.wants_passes
@@ -438,27 +431,8 @@ class AggregatedServing(Serving):
         else:
             self.traffic = self.passes = None
 
-    def apply_target(self, target: int) -> TargetEffect:
-        fleet, now = self.fleet, self.clock.now
-        starting = set(fleet.starting)
-        added, marked, removed = fleet.apply_target_count(target)
-        cancelled = sorted(worker_id for worker_id in starting if worker_id not in fleet.workers)
-        if cancelled:
-            for worker_id in cancelled:
-                self._startups.pop(worker_id).cancel()
-            self._close(cancelled, "cancelled")
-        delay = fleet.startup_time_ms
-        for worker_id in added:
-            self._open(worker_id)
-            if delay is not None:
-                order = (now, self._round, math.inf)
-                self._startups[worker_id] = StartupProcess(self.clock, worker_id, now + delay, order, self)
-        if added:
-            self._note_fleet("added", tuple(added))
-        if marked:
-            self._note_fleet("marked", tuple(marked))
-        self._close(removed)
-        return TargetEffect(tuple(added), tuple(cancelled), tuple(marked))
+    def _observes_passes(self) -> bool:
+        return self.passes is not None
 
     def metrics(self) -> dict[str, Any]:
         """What the fleet shows a planner now; empties the buffers."""
@@ -482,39 +456,6 @@ class AggregatedServing(Serving):
             "traffic": traffic,
         }
 
-    def _open(self, worker_id: int) -> None:
-        scheduler = self.fleet.workers[worker_id].scheduler
-        self.collector.watch(scheduler)
-        if self.passes is not None:
-            scheduler.observed = True
-        self._processes[worker_id] = WorkerProcess(self.clock, worker_id, self)
-        if self.tallies is not None:
-            self._open_tally(worker_id)
-
-    def keep_tallies(self, asked: frozenset[str] | None) -> dict[int, WorkerTally]:
-        """From now on keep a `WorkerTally` of the metrics ``asked`` for, of every worker; keyed by id."""
-        self.tallies = {}
-        self._asked = asked
-        for worker_id in self.fleet.workers:
-            self._open_tally(worker_id)
-        return self.tallies
-
-    def _open_tally(self, worker_id: int) -> None:
-        assert self.tallies is not None
-        ready_ms = None if worker_id in self.fleet.starting else self.clock.now
-        worker = self.fleet.workers[worker_id]
-        self.tallies[worker_id] = WorkerTally(worker, self.clock.now, ready_ms, self._asked)
-
-    def _close(self, worker_ids: list[int], cause: str = "removed") -> None:
-        if worker_ids:
-            for worker_id in worker_ids:
-                del self._processes[worker_id]
-            self._note_fleet(cause, tuple(worker_ids))
-
-    def watch_fleet(self, watcher: Callable[[str, tuple[int, ...], float], None]) -> None:
-        """Tell ``watcher(cause, worker ids, time in ms)`` of every change of the fleet."""
-        self._watcher = watcher
-
     def bring_up_to_date(self, worker_id: int) -> None:
         """Let the requests in that have arrived at a worker by now, as far as they are known in advance."""
         process = self._processes.get(worker_id)
@@ -524,18 +465,6 @@ class AggregatedServing(Serving):
     def held_ms(self) -> float:
         """Time that requests have waited in front of the fleet so far, summed over them, in ms."""
         return self._held_ms + sum(self.clock.now - since_ms for _, since_ms in self.held)
-
-    def _note_fleet(self, cause: str, worker_ids: tuple[int, ...]) -> None:
-        fleet = self.fleet
-        if self._watcher is not None:
-            self._watcher(cause, worker_ids, self.clock.now)
-            if cause == "added":
-                ready = tuple(i for i in worker_ids if i not in fleet.starting)
-                if ready:
-                    self._watcher("ready", ready, self.clock.now)
-        active, starting = len(fleet.active_worker_ids()), len(fleet.starting)
-        leaving = fleet.worker_count - active - starting
-        self.collector.fleet_is(self.clock.now, active, starting, leaving, cause, worker_ids)
 
     # ------------------------------------------------------------ the end
 

@@ -110,11 +110,11 @@ def _workers(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None
             bottom = top
     ax.step(edges, np.append(bottom, bottom[-1]), where="post", color=INK, linewidth=0.9)
     ax.set_ylabel("workers")
-    top, title = max(1.0, float(bottom.max())), "Workers by state"
+    most, title = max(1.0, float(bottom.max())), "Workers by state"
     if len(result.decisions):
         handles += draw_target(ax, result.decisions, end_ms / unit_ms, 1000.0 / unit_ms)
-        top, title = max(top, float(result.decisions["target"].max())), "Workers by state, and their target"
-    ax.set_ylim(0.0, top * 1.08)
+        most, title = max(most, float(result.decisions["target"].max())), "Workers by state, and their target"
+    ax.set_ylim(0.0, most * 1.08)
     whole_numbers(ax.yaxis)
     tidy(ax)
     title_and_legend(ax, title, handles)
