@@ -76,7 +76,15 @@ def draw_decisions(ax: Axes, result: RunResult) -> Axes:
     top, beyond = max(float(before.max()), float(target.max()), 1.0), 0.0
     marks: tuple[tuple[str, dict[str, Any]], ...] = (
         ("stabilised", {"color": GREEN, "marker": "_", "markersize": 7, "markeredgewidth": 2.0}),
-        ("proposal", {"color": INK, "marker": "o", "markersize": 3.4, "markerfacecolor": "white"}),
+        (
+            "proposal",
+            {
+                "color": INK,
+                "marker": "o",
+                "markersize": 3.4 if len(frame) <= MOST_DOTS else 2.0,
+                "markerfacecolor": "white",
+            },
+        ),
     )
     for name, look in marks:
         values = _floats(frame[name])
@@ -188,7 +196,7 @@ def draw_metric(ax: Axes, group: list[Series], frame: pd.DataFrame, scale: float
     unit = group[0].unit or "value"
     if lowest and top > SQUASHED * lowest:
         _logarithmic_above(ax, 2.0 * lowest, highest)
-        unit += f"\n(log above {2.0 * lowest:,.4g})"
+        unit += f"\n(log above {_number(2.0 * lowest)})"
     if len(blind):
         handles += ax.plot(
             blind,
@@ -218,7 +226,7 @@ def _logarithmic_above(ax: Axes, linear: float, highest: float) -> None:
     ]
     ax.set_ylim(0.0, highest * 1.5)
     ax.yaxis.set_major_locator(FixedLocator([0.0, linear / 2, linear, *above]))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(_number))
     ax.yaxis.set_minor_locator(NullLocator())
 
 
@@ -228,3 +236,7 @@ def _floats(column: Any) -> Floats:
 
 def _short(text: str, letters: int = MOST_LETTERS) -> str:
     return text if len(text) <= letters else text[: letters - 1] + "…"
+
+
+def _number(value: float, _position: int | None = None) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
