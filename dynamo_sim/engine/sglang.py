@@ -144,7 +144,8 @@ class SglangScheduler:
             for sequence in self.with_one_token:
                 sequence.request.second_token_ms = step.ends_ms[0]
             self.with_one_token.clear()
-            batch.advance(passes - 1)
+            if passes > 1:
+                batch.advance(passes - 1)
             emit(self, step, [])
         else:
             self._idle_passes += passes

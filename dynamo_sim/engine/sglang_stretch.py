@@ -46,10 +46,8 @@ def _undecided_passes(engine: SglangScheduler, at_most: int, refused_for: int | 
     """How many passes have room for everybody and none for the head of the queue."""
     batch, cache = engine.batch, engine.cache
     growing, available, slack, page = batch.growing, cache.available, batch.slack_tokens, engine.page_tokens
-    if refused_for is None:
-        plenty = available - slack >= batch.openings_within(at_most) * page and available >= at_most * growing
-        if plenty:
-            return at_most
+    if refused_for is None and available - slack >= growing * (at_most + page):
+        return at_most  # no member opens more than one page beyond what its tokens fill
     openings, clipping = batch.openings, batch.clipping
     alone = len(batch) == 1
     number = first = batch.passes
