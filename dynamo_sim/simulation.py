@@ -12,6 +12,7 @@ from dynamo_sim.engine.build import scheduler_factory
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet, Stage
+from dynamo_sim.fleet.startup import startup_durations
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.routing.round_robin import RoundRobin
@@ -132,7 +133,9 @@ def _serve(
     )
     timing = build_timing(args)
     factory = scheduler_factory(args, timing)
-    fleet = Fleet(Stage.AGGREGATED, factory, scenario.fleet.workers, args.startup_time)
+    wanted = scenario.fleet
+    startup_s = args.startup_time if wanted.startup is None else wanted.expected_startup_s
+    fleet = Fleet(Stage.AGGREGATED, factory, wanted.workers, startup_s)
     collector = Collector(record_passes=scenario.report.passes)
     parts = (Clock(), fleet, source, collector)
     options: dict[str, Any] = {
@@ -146,7 +149,14 @@ def _serve(
     elif controller is None and not source.hears_endings and not coordinated:
         serving = IndependentServing(*parts, **options)
     else:
-        serving = AggregatedServing(*parts, router=RoundRobin(), controller=controller, **options)
+        serving = AggregatedServing(
+            *parts,
+            router=RoundRobin(),
+            controller=controller,
+            startup_ms=None if wanted.startup is None else startup_durations(wanted.startup, scenario.seed),
+            drain_grace_ms=None if wanted.drain_grace_s is None else wanted.drain_grace_s * 1000.0,
+            **options,
+        )
         if controller is not None:
             controller.attach(serving)
     with _garbage_collection_paused():
@@ -154,6 +164,10 @@ def _serve(
     records = collector.records
     records.gpus_per_worker = args.gpus_per_worker
     records.decisions = [] if controller is None else controller.decision_rows()
-    notes = [] if controller is None else controller.warnings
+    notes = [] if controller is None else list(controller.warnings)
+    if isinstance(serving, AggregatedServing) and serving.killed_requests:
+        notes.append(
+            f"{serving.killed_requests} requests failed when their worker was killed before it had drained"
+        )
     records.warnings = [*notes, *_skipped_lines(source.skipped), *timing.warnings()]
     return RunResult(records, scenario, summarise(records, scenario.sla))

@@ -92,7 +92,7 @@ def _controller(
         _bounds(spec),
         _budget(spec, engine.gpus_per_worker),
         scenario.seed,
-        engine.startup_time or 0.0,
+        scenario.fleet.expected_startup_s,
         engine.gpus_per_worker,
         list(dict.fromkeys(found)),
     )

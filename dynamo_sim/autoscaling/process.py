@@ -109,7 +109,7 @@ class AutoscalerController:
                     pipeline.worker_created(worker_id, now_s)
                 elif cause == "ready":
                     pipeline.worker_ready(worker_id, now_s)
-                elif cause in ("removed", "cancelled"):
+                elif cause in ("removed", "cancelled", "killed"):
                     pipeline.worker_removed(worker_id, now_s)
         if self._scraping:
             self._arm_scrape()

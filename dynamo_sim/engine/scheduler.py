@@ -63,6 +63,9 @@ class Scheduler(Protocol):
     def finish(self, step: Step) -> None:
         """Carry out the passes ``step`` still has and fill in its ``finals``."""
 
+    def live_requests(self) -> list[Request]:
+        """Requests in the core, waiting or running."""
+
     def close(self) -> None:
         """Write what running requests have generated so far on their `Request` objects (the run is over)."""
 

@@ -153,6 +153,9 @@ class SglangScheduler:
                 refuse_dead_end(self)
         self.ratio.lower(passes)
 
+    def live_requests(self) -> list[Request]:
+        return [sequence.request for sequence in (*self.batch.members.values(), *self.queue)]
+
     def close(self) -> None:
         for sequence in self.batch.members.values():
             sequence.generated = self.batch.generated(sequence)

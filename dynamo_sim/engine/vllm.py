@@ -133,6 +133,9 @@ class VllmScheduler:
         self.gaps.add_stretch(self.emitted_ms, step.ends_ms, group.count)
         self._emit_group(step.end_ms, step)
 
+    def live_requests(self) -> list[Request]:
+        return [sequence.request for sequence in (*self.running, *self.waiting)]
+
     def close(self) -> None:
         self.dissolve_group(None)
         for sequence in (*self.running, *self.waiting):

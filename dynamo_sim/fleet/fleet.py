@@ -13,6 +13,9 @@ from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.workload.request import Outcome, Request
 
+MOST_WORKERS = 100_000
+"""Beyond this a target is a mistake."""
+
 
 class Stage(Enum):
     """What the workers of a fleet do."""
@@ -158,6 +161,28 @@ class Fleet:
                 removed.append(worker_id)
         return removed
 
+    def kill(self, worker_id: int, now_ms: float) -> list[Request]:
+        """Take a worker away at once; the requests it had, which have failed.
+
+        Tokens of a pass that has not ended by now never came out.
+        """
+        worker = self._worker(worker_id)
+        step = worker.step
+        if step is not None:
+            self.busy_count -= 1
+        worker.scheduler.close()
+        lost = [*worker.scheduler.live_requests(), *(request for request, _ in (step.finals if step else ()))]
+        for request in lost:
+            request.outcome = Outcome.FAILED
+            request.ended_ms = now_ms
+            request.forget_tokens_after(now_ms, step.start_ms if step is not None else now_ms)
+        self.in_flight -= worker.in_flight
+        worker.in_flight = 0
+        if worker_id in self.idle_with_work:
+            self.idle_with_work.remove(worker_id)
+        self._drop(worker_id)
+        return lost
+
     def active_worker_ids(self) -> tuple[int, ...]:
         """Ids that are neither starting nor leaving, ascending."""
         if self._active is None:
@@ -194,7 +219,14 @@ class Fleet:
 
         Leaving workers do not count and are not taken back. When there are too many, starting workers are cancelled
         first, newest first (they are in none of the three lists), then active ones are marked, highest id first.
+
+        Raises:
+            SimulationError: more workers than any fleet has.
         """
+        if target > MOST_WORKERS:
+            raise SimulationError(
+                f"a target of {target:,} workers is beyond the {MOST_WORKERS:,} a fleet may have"
+            )
         active = self.active_worker_ids()
         effective = len(active) + len(self.starting)
         added: list[int] = []

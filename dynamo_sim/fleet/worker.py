@@ -59,6 +59,11 @@ class WorkerProcess:
         """Report at ``at_ms`` although idle: a request of the inbox arrives."""
         self._timer.arm(at_ms)
 
+    def stop(self) -> None:
+        """Never report again."""
+        self.step = None
+        self._timer.callbacks = []
+
     def cut(self, now_ms: float) -> None:
         """End a stretch at its first pass boundary at or after ``now_ms``."""
         step = self.step

@@ -26,6 +26,8 @@ def conflicts(scenario: Scenario) -> list[tuple[Path, str]]:
 
 def _fleet_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
     engine = scenario.fleet.engine
+    if scenario.fleet.startup is not None and engine.startup_time is not None:
+        yield ("fleet", "startup"), "cannot be given together with fleet.engine.startup_time"
     if engine.worker_type != "aggregated":
         yield (
             ("fleet", "engine", "worker_type"),

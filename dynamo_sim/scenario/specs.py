@@ -18,6 +18,7 @@ from dynamo_sim.scenario.checks import conflicts
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.explain import explain
 from dynamo_sim.scenario.files import BASE_DIR
+from dynamo_sim.scenario.startup import Startup
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 
 
@@ -29,6 +30,18 @@ class Fleet(Spec):
 
     engine: EngineArgs = EngineArgs()
     """What each of them is."""
+
+    startup: Startup | None = None
+    """How long added workers take to start, when it differs from one to the next; instead of engine.startup_time."""
+
+    drain_grace_s: NonNegative | None = None
+    """Seconds a worker that is taken away may go on with what it has; then it is killed and its requests fail.
+    null = it finishes everything."""
+
+    @property
+    def expected_startup_s(self) -> float:
+        """How long a new worker is expected to take until it serves."""
+        return (self.engine.startup_time or 0.0) if self.startup is None else self.startup.expected_s
 
 
 class RoundRobinRouting(Spec):

@@ -18,7 +18,7 @@ from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.serving.changing_fleet import ChangingFleet
 from dynamo_sim.serving.controller import Controller, is_due_later
 from dynamo_sim.serving.observation import PassBuffer, TrafficWindow
-from dynamo_sim.workload.request import Request
+from dynamo_sim.workload.request import Outcome, Request
 
 MOST_VAIN_LOOKS = 10_000
 
@@ -212,7 +212,7 @@ class AggregatedServing(ChangingFleet):
             yield self._arrival_timer
             self._arrival_timer = clock.timer()
             self._arrival_ms = None
-            if self._is_alone():
+            if not self._retries_matter and self._is_alone():
                 # Nothing else happens now: requests for busy workers just join their queues.
                 self._handled_ms = clock.now
                 for request in source.take_due(clock.now, fleet.in_flight):
@@ -393,6 +393,19 @@ class AggregatedServing(ChangingFleet):
             self._held_ms += self.clock.now - since_ms
             self._dispatch(request)
         return True
+
+    def _lose(self, requests: list[Request], undelivered: list[Request]) -> None:
+        now = self.clock.now
+        self._in_inboxes -= len(undelivered)
+        for request in undelivered:
+            request.outcome = Outcome.FAILED
+            request.ended_ms = now
+        for request in (*requests, *undelivered):
+            if self.source.hears_endings:
+                self.source.ended(request, now, rejected=True)
+        self.killed_requests += len(requests) + len(undelivered)
+        self._count_ended(len(requests) + len(undelivered))
+        self._schedule_settle()
 
     def _complete(self, worker_id: int, step: Step) -> None:
         """All consequences of the end of a step (`spec 01, 6.2`)."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
+from simpy.events import Event
+
+from dynamo_sim.clock import LAST
 from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.serving.base import Serving
 from dynamo_sim.serving.controller import TargetEffect
 from dynamo_sim.serving.sampling import WorkerTally
+from dynamo_sim.workload.request import Request
 
 
 class ChangingFleet(Serving):
@@ -17,12 +21,25 @@ class ChangingFleet(Serving):
 
     What is to happen when their time comes is the business of the class that is made of it (`Coordinator`).
 
+    Args:
+        startup_ms: duration of the startup of a worker, by id; None for the fleet's own.
+        drain_grace_ms: how long a leaving worker may go on before it is killed; None for ever.
+
     Attributes:
         tallies: what every worker has done so far, by id, also of those that are gone; None until somebody asks.
     """
 
-    def __init__(self, *parts: Any, **options: Any) -> None:
+    def __init__(
+        self,
+        *parts: Any,
+        startup_ms: Callable[[int], float] | None = None,
+        drain_grace_ms: float | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(*parts, **options)
+        self._startup_ms = startup_ms
+        self._drain_grace_ms = drain_grace_ms
+        self.killed_requests = 0
         self.tallies: dict[int, WorkerTally] | None = None
         self._asked: frozenset[str] | None = None
         self._watcher: Callable[[str, tuple[int, ...], float], None] | None = None
@@ -50,10 +67,12 @@ class ChangingFleet(Serving):
             for worker_id in cancelled:
                 self._startups.pop(worker_id).cancel()
             self._close(cancelled, "cancelled")
-        delay = fleet.startup_time_ms
         for worker_id in added:
             self._open(worker_id)
+            delay = fleet.startup_time_ms
             if delay is not None:
+                if self._startup_ms is not None:
+                    delay = self._startup_ms(worker_id)
                 order = (now, self._round, math.inf)
                 self._startups[worker_id] = StartupProcess(self.clock, worker_id, now + delay, order, self)
         if added:
@@ -61,7 +80,28 @@ class ChangingFleet(Serving):
         if marked:
             self._note_fleet("marked", tuple(marked))
         self._close(removed)
+        if self._drain_grace_ms is not None:
+            for worker_id in marked:
+                if worker_id in fleet.workers:
+                    self.clock.start(self._kill_after(worker_id, now + self._drain_grace_ms))
         return TargetEffect(tuple(added), tuple(cancelled), tuple(marked))
+
+    def _kill_after(self, worker_id: int, at_ms: float) -> Generator[Event, None, None]:
+        """Kill a leaving worker if it has not drained by then."""
+        yield self.clock.until(at_ms, LAST + 2)
+        if worker_id not in self.fleet.workers:
+            return
+        process = self._processes[worker_id]
+        waiting = list(process.inbox)
+        process.inbox.clear()
+        process.stop()
+        lost = self.fleet.kill(worker_id, self.clock.now)
+        self._close([worker_id], "killed")
+        self._lose(lost, waiting)
+
+    def _lose(self, requests: list[Request], undelivered: list[Request]) -> None:
+        """Requests of a killed worker have failed."""
+        raise NotImplementedError
 
     def _open(self, worker_id: int) -> None:
         scheduler = self.fleet.workers[worker_id].scheduler

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -122,6 +123,11 @@ class PlannerController(PlainController):
 
     def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
         answer = self._planner.on_tick(fleet.metrics())
+        if not isinstance(answer, Mapping):
+            raise SimulationError(
+                f"the planner's answer at {now_ms} ms must be a dict with target_prefill, target_decode and "
+                f"next_tick_ms, got {answer!r}"
+            )
         missing = [key for key in ("target_prefill", "target_decode", "next_tick_ms") if key not in answer]
         if missing:
             raise SimulationError(

@@ -16,6 +16,7 @@ class Outcome(Enum):
 
     COMPLETED = "completed"
     REJECTED = "rejected"
+    FAILED = "failed"
 
 
 class Request:
@@ -123,6 +124,17 @@ class Request:
     def shares_output(self) -> bool:
         """Whether its generated tokens may be spelled by another prompt of the trace (`spec 08, 4`)."""
         return self.planned_output is not None and any(v < FRESH_TOKEN for v in self.planned_output)
+
+    def forget_tokens_after(self, now_ms: float, before_ms: float) -> None:
+        """Take back what a pass that never ended has noted; ``before_ms`` is the end of the pass before it."""
+        if self.first_token_ms is not None and self.first_token_ms > now_ms:
+            self.first_token_ms = self.second_token_ms = self.last_token_ms = None
+            self.emitted_tokens = 0
+        elif self.last_token_ms is not None and self.last_token_ms > now_ms:
+            self.emitted_tokens -= 1
+            self.last_token_ms = before_ms
+            if self.second_token_ms is not None and self.second_token_ms > now_ms:
+                self.second_token_ms = None
 
     def note_admission(self, now_ms: float, reused_tokens: int) -> None:
         """Note that a pass starting at ``now_ms`` admitted it with that many prompt tokens reused (`spec 02, 13`)."""

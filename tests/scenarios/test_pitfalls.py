@@ -19,7 +19,7 @@ def scenario(name: str) -> ds.Scenario:
 
 
 @cache
-def result(name: str) -> ds.Result:
+def result(name: str) -> ds.RunResult:
     return ds.run(scenario(name))
 
 
@@ -312,3 +312,24 @@ def test_a_worker_that_does_not_start_stops_all_decisions() -> None:
 def test_a_starting_worker_that_counts_as_capacity_does_not() -> None:
     assert looks("planner-stuck-start-cured")["target"].max() > 2
     assert looks("planner-stuck-start-cured")["current"].iloc[-1] == 1
+
+
+# ---------------------------------------------------------------- starts and ends of workers
+
+
+def test_a_drain_deadline_cuts_answers_off_that_a_longer_one_lets_end() -> None:
+    cut = result("drain-cut").requests
+    failed = cut[cut["outcome"] == "failed"]
+    assert len(failed) > 3
+    assert (failed["ended_ms"] == 62_000.0).all()
+    assert (failed["emitted_tokens"] > 0).all() and (failed["emitted_tokens"] < 800).all()
+    assert "requests failed when their worker was killed" in result("drain-cut").warnings[0]
+    assert set(result("drain-cut-cured").requests["outcome"]) == {"completed"}
+    assert result("drain-cut-cured").fleet["at_ms"].iloc[-1] > 62_000.0
+
+
+def test_somebody_draws_the_slow_start_and_the_scale_up_stays_incomplete() -> None:
+    ready = result("cold-compile-tail").fleet.query("cause == 'ready'")
+    assert len(ready) == 8 and (ready["at_ms"] == 100_000.0).all()  # two of ten are still compiling
+    cured = result("cold-compile-tail-cured").fleet.query("cause == 'ready'")
+    assert len(cured) == 10
