@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from operator import attrgetter
 from typing import Any
 
 from dynamo_sim.engine.step import Step
@@ -25,6 +25,8 @@ SNAPSHOT_FIELDS = (
     "sum_queued_decode_kv_tokens",
     "var_queued_decode_kv_tokens",
 )
+
+_snapshot_values = attrgetter(*SNAPSHOT_FIELDS)
 
 
 class TrafficWindow:
@@ -142,9 +144,7 @@ def snapshot(worker_id: int, step: Step, index: int) -> dict[str, Any]:
     """Forward-pass metrics of pass ``index`` of a step, with ``wall_time`` in seconds."""
     assert step.stats is not None
     start = step.ends_ms[index - 1] if index else step.start_ms
-    values = asdict(step.stats)
     row: dict[str, Any] = {"worker_id": worker_id, "wall_time": (step.ends_ms[index] - start) / 1000.0}
-    for name in SNAPSHOT_FIELDS:
-        row[name] = values[name]
+    row.update(zip(SNAPSHOT_FIELDS, _snapshot_values(step.stats), strict=True))
     row["sum_decode_kv_tokens"] += index * step.stats.decode_kv_growth
     return row
