@@ -38,6 +38,7 @@ def add_parser(subparsers: Any) -> None:
         help="folder of the results (default: results/ and the scenario's name)",
     )
     output.add_argument("--no-save", action="store_true", help="write no files")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="also write one page with everything on it")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
     parser.add_argument("--quiet", action="store_true", help="print only errors")
     parser.add_argument("--no-plots", action="store_true", help="draw no pictures")
@@ -60,6 +61,8 @@ def handle(arguments: argparse.Namespace) -> int:
     summary = result.summary.with_wall_time((time.perf_counter() - started) * 1000.0)
     if folder is not None:
         result.save(folder, plots=scenario.report.plots, requests_format=scenario.report.requests_format)
+    if arguments.html is not None:
+        _write_page(result, arguments.html)
     if arguments.json:
         print(json.dumps(_finite(summary), indent=2, allow_nan=False))
     elif not arguments.quiet:
@@ -67,6 +70,15 @@ def handle(arguments: argparse.Namespace) -> int:
         if folder is not None:
             print(f"Results: {folder}")
     return 0
+
+
+def _write_page(result: RunResult, path: Path) -> None:
+    from dynamo_sim.errors import ScenarioError
+
+    try:
+        result.save_html(path)
+    except OSError as error:
+        raise ScenarioError(f"--html {path}: cannot be written: {error.strerror}") from None
 
 
 def _require_usable(folder: Path) -> None:

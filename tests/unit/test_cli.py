@@ -67,6 +67,13 @@ def test_run_prints_a_table_and_writes_results(capsys: pytest.CaptureFixture[str
     assert Path("results/demo/requests.csv").exists()
 
 
+def test_run_writes_one_page_if_asked(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "demo.yaml", "--quiet", "--no-save", "--html", "page.html"]) == 0
+    assert "<html" in Path("page.html").read_text()
+    assert cli.main(["run", "demo.yaml", "--quiet", "--no-save", "--html", "."]) == 2
+    assert capsys.readouterr().err == "--html .: cannot be written: Is a directory\n"
+
+
 def test_run_draws_pictures_only_if_asked(demo: Path) -> None:
     assert cli.main(["run", "demo.yaml", "--quiet", "--set", "report.plots=true", "--out", "with"]) == 0
     assert list(Path("with").glob("*.png"))
