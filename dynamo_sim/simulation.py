@@ -164,7 +164,7 @@ def _serve(
     records = collector.records
     records.gpus_per_worker = args.gpus_per_worker
     records.decisions = [] if controller is None else controller.decision_rows()
-    notes = [] if controller is None else list(controller.warnings)
+    notes = [] if controller is None else [*controller.warnings, *controller.notes(records.end_ms)]
     if isinstance(serving, AggregatedServing) and serving.killed_requests:
         notes.append(
             f"{serving.killed_requests} requests failed when their worker was killed before it had drained"

@@ -102,7 +102,10 @@ def _loops(policy: Any, name: str, spec: Autoscaler | None) -> list[Loop]:
     """When the policy looks: as the section says, else as the policy says, else every 15 s."""
     period = None if spec is None else spec.period_s
     first = None if spec is None else spec.first_at_s
-    loops = loops_of(policy, name, DEFAULT_PERIOD_S)
+    try:
+        loops = loops_of(policy, name, DEFAULT_PERIOD_S)
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"autoscaler.policy: {name}: {error}") from None
     if len(loops) == 1 and period is not None:
         loops = [replace(loops[0], period_s=period)]
     if first is not None:

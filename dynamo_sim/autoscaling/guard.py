@@ -91,7 +91,7 @@ class Guarded:
             raise
         except DynamoSimError as error:
             raise PolicyError(self.name, now_s, f"failed: {error}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise PolicyError(self.name, now_s, f"raised {text}") from error
         decision = answer if isinstance(answer, Decision) else Decision(self._target(answer, now_s))

@@ -12,6 +12,9 @@ from dynamo_sim.autoscaling.guard import Bounds, Guarded
 from dynamo_sim.autoscaling.query import MetricQuery
 from dynamo_sim.autoscaling.view import FleetView, View
 
+SHORTEST_PERIOD_S = 0.01
+"""Looks closer together than this are a mistake in the unit."""
+
 KEDA_OPERATOR, HPA, KNATIVE, ANY = range(4)
 """Order of loops that are due together."""
 
@@ -37,8 +40,10 @@ class Loop:
     order: int = ANY
 
     def __post_init__(self) -> None:
-        if not self.period_s > 0:
-            raise ValueError(f"a period is longer than 0 s, got {self.period_s!r}")
+        if not self.period_s >= SHORTEST_PERIOD_S:
+            raise ValueError(
+                f"a period is longer than 0 s (at least {SHORTEST_PERIOD_S:g} s), got {self.period_s!r}"
+            )
         if self.first_at_s is not None and not self.first_at_s >= 0:
             raise ValueError(f"the first look is at 0 s or later, got {self.first_at_s!r}")
 

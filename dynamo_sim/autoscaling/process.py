@@ -98,6 +98,12 @@ class AutoscalerController:
         self.decisions += self._autoscaler.run_due(now_ms, self._handle)
         return self._autoscaler.next_ms
 
+    def notes(self, end_ms: float) -> list[str]:
+        """What there is to say after a run that ended then."""
+        if self.decisions:
+            return []
+        return [f"no policy ever looked: the run ended at {end_ms / 1000.0:g} s, before the first look"]
+
     def decision_rows(self) -> list[dict[str, Any]]:
         return [decision.as_row() for decision in self.decisions]
 

@@ -18,6 +18,7 @@ MOST_RUNS = 64
 
 ROWS = (
     ("completed requests", "completed_requests", "{:,.0f}"),
+    ("failed requests", "failed_requests", "{:,.0f}"),
     ("within the SLA", "goodput_completed_requests", "{:,.0f}"),
     ("TTFT p50 (ms)", "median_ttft_ms", "{:,.1f}"),
     ("TTFT p99 (ms)", "p99_ttft_ms", "{:,.1f}"),

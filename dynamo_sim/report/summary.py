@@ -11,6 +11,7 @@ from dynamo_sim.metrics.columns import RequestColumns
 from dynamo_sim.metrics.gaps import merged_gaps
 from dynamo_sim.metrics.percentiles import statistics
 from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.workload.request import Outcome
 
 Number = int | float
 
@@ -91,7 +92,8 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
         were noted, so a run with stretches and one without have the same summary to the bit.
     """
     everything = RequestColumns.of(records.requests)
-    served = everything.where(everything.counting)
+    failed = np.array([request.outcome is Outcome.FAILED for request in records.requests], dtype=bool)
+    served = everything.where(everything.counting & ~failed)
     duration_ms = float(served.last_token_ms.max()) if len(served) else 0.0
     seconds = max(duration_ms / 1000.0, 1e-9)
     inputs, outputs = int(served.input_tokens.sum()), int(served.output_tokens.sum())
@@ -99,6 +101,8 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
     summary = Summary()
     summary["num_requests"] = len(everything)
     summary["completed_requests"] = len(served)
+    if failed.any():
+        summary["failed_requests"] = int(failed.sum())
     summary["total_input_tokens"] = inputs
     summary["total_output_tokens"] = outputs
     summary["duration_ms"] = duration_ms

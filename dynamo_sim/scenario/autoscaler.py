@@ -26,7 +26,7 @@ OWN_TIMES = {"keda": "polling_interval_s and sync_period_s", "sla": "interval_s"
 class MetricsSection(Spec):
     """How metrics travel from the workers to a controller."""
 
-    scrape_interval_s: Positive = 15.0
+    scrape_interval_s: Annotated[float, Field(ge=0.01)] = 15.0
     """Time between two scrapes of a worker."""
 
     scrape_aligned: bool = False
@@ -80,7 +80,7 @@ class Autoscaler(ManifestOptions):
     name: str | None = None
     """Which autoscaler of the manifest, where there are several."""
 
-    period_s: Positive | None = None
+    period_s: Annotated[float, Field(ge=0.01)] | None = None
     """Time between two looks; null = 15, or what the policy says itself."""
 
     first_at_s: NonNegative | None = None

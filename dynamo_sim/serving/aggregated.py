@@ -507,14 +507,13 @@ class AggregatedServing(ChangingFleet):
 
     def _check_patience(self) -> None:
         """Refuse to look for ever at requests that wait for a worker nobody orders."""
-        waits = (
-            self.held and not self.fleet.busy_count and not self._startups and self.source.next_ms() is None
-        )
+        waits = self.held and not self.fleet.busy_count and self.source.next_ms() is None
         self._vain_looks = self._vain_looks + 1 if waits else 0
         if self._vain_looks > MOST_VAIN_LOOKS:
             raise SimulationError(
-                f"{len(self.held)} requests wait for a worker, and the policy has not ordered one in "
-                f"{MOST_VAIN_LOOKS:,} looks at the fleet; allow it to scale up from 0, or keep at least one worker"
+                f"{len(self.held)} requests wait for a worker, and none has become ready in {MOST_VAIN_LOOKS:,} looks "
+                "of the policy: it orders none, or takes them back before their startup is over; allow it to scale up "
+                "from 0, or keep at least one worker"
             )
 
     def _refuse_dead_end(self) -> None:

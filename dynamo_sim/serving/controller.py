@@ -48,6 +48,9 @@ class Controller(Protocol):
     def decision_rows(self) -> list[dict[str, Any]]:
         """One row a look, for the results."""
 
+    def notes(self, end_ms: float) -> list[str]:
+        """What there is to say after a run that ended then."""
+
     def first_tick_ms(self) -> float | None:
         """The first time to be asked; None, infinity or NaN for never."""
 
@@ -67,6 +70,10 @@ class PlainController:
 
     def decision_rows(self) -> list[dict[str, Any]]:
         """None."""
+        return []
+
+    def notes(self, end_ms: float) -> list[str]:
+        """Nothing."""
         return []
 
 

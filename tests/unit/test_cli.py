@@ -71,7 +71,7 @@ def test_run_writes_one_page_if_asked(demo: Path, capsys: pytest.CaptureFixture[
     assert cli.main(["run", "demo.yaml", "--quiet", "--no-save", "--html", "page.html"]) == 0
     assert "<html" in Path("page.html").read_text()
     assert cli.main(["run", "demo.yaml", "--quiet", "--no-save", "--html", "."]) == 2
-    assert capsys.readouterr().err == "--html .: cannot be written: Is a directory\n"
+    assert capsys.readouterr().err.startswith("--html .: cannot be written: ")
 
 
 def test_run_draws_pictures_only_if_asked(demo: Path) -> None:

@@ -24,6 +24,10 @@ _TOKEN = re.compile(
 )
 
 
+MOST_TOKENS = 200
+"""Longer queries are refused; nobody writes them by hand."""
+
+
 class Unmapped(ValueError):
     """A construct of PromQL that is not understood."""
 
@@ -131,6 +135,8 @@ class _Parser:
         return left
 
     def _atom(self) -> Tree:
+        if self._at > MOST_TOKENS:
+            raise Unmapped(f"a query of more than {MOST_TOKENS} parts")
         kind, text = self._peek()
         if kind == "operator" and text == "(":
             self._at += 1
