@@ -20,7 +20,7 @@ def requests_frame(records: RunRecords, columns: RequestColumns) -> pd.DataFrame
     """One row a request that arrived, in order of arrival at the fleet, also if it never ended.
 
     Columns: ``index`` in the workload; ``session_id``, ``turn_index`` and ``worker_id`` (missing where there
-    is none); ``outcome`` (completed, rejected or unfinished); the observed times, the latencies
+    is none); ``outcome`` (completed, rejected, failed or unfinished); the observed times, the latencies
     (``queue_ms``, ``ttft_ms``, ``ttst_ms``, ``tpot_ms``, ``e2e_ms``) and the counts of `RequestColumns`.
     """
     requests = records.requests

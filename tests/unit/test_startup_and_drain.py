@@ -105,3 +105,36 @@ def test_a_conversation_goes_on_after_a_failed_turn() -> None:
 def test_without_a_deadline_everything_ends() -> None:
     result = ds.run(scenario(scaling=[{"at_ms": 600, "workers": 1}]))
     assert set(result.requests["outcome"]) == {"completed"} and result.warnings == []
+
+
+def test_failed_requests_never_count_as_completed() -> None:
+    fleet = {"workers": 2, "drain_grace_s": 0.3}
+    result = ds.run(scenario(fleet=fleet, scaling=[{"at_ms": 600, "workers": 1}], sla={"e2e_ms": 10**9}))
+    completed = result.requests[result.requests["outcome"] == "completed"]
+    failed = (result.requests["outcome"] == "failed").sum()
+    assert result.summary.failed_requests == failed > 0
+    assert result.summary.completed_requests == result.summary.goodput_completed_requests == len(completed)
+    assert result.summary.mean_e2e_latency_ms == pytest.approx(
+        (completed["last_token_ms"] - completed["arrival_ms"]).mean()
+    )
+
+
+def test_workers_taken_back_before_they_start_end_the_run_with_a_reason() -> None:
+    class Flip:
+        reads = ()
+        period_s = 1.0
+        target = 0
+
+        def decide(self, now_s: float, view: Any, fleet: Any) -> int:
+            self.target = 3 - self.target
+            return self.target
+
+    late = {
+        "kind": "synthetic",
+        "input_tokens": 8,
+        "output_tokens": 2,
+        "request_count": 3,
+        "arrival_interval_ms": 5000,
+    }
+    with pytest.raises(ds.SimulationError, match="takes them back before their startup is over"):
+        ds.run(scenario(late, fleet={"workers": 1, "engine": {"startup_time": 60}}), policy=Flip())
