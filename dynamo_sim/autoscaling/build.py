@@ -28,7 +28,7 @@ from dynamo_sim.autoscaling.keda import KedaPolicy, ScaledObjectSpec
 from dynamo_sim.autoscaling.keda.formula import Formula
 from dynamo_sim.autoscaling.keda.spec import CronTrigger, Fallback, MetricTrigger, Modifiers, Trigger
 from dynamo_sim.autoscaling.kpa import KpaPolicy, KpaSettings
-from dynamo_sim.autoscaling.loop import Loop, loops_of
+from dynamo_sim.autoscaling.loop import Loop, loops_of, reads_of
 from dynamo_sim.autoscaling.manifests import ManifestOptions, load_manifest
 from dynamo_sim.autoscaling.manifests.reach import FleetFacts, unreachable_targets
 from dynamo_sim.autoscaling.metrics import MetricsSettings
@@ -85,9 +85,10 @@ def _controller(
     policy: Any, name: str, spec: Autoscaler | None, scenario: Scenario, warnings: Sequence[str]
 ) -> AutoscalerController:
     engine = scenario.fleet.engine
-    found = [*warnings, *unreachable_targets(policy, _facts(spec, scenario))]
+    loops = _loops(policy, name, spec)
+    found = [*warnings, *unreachable_targets(policy, _facts(spec, scenario)), *_blind_at_zero(loops, spec)]
     return AutoscalerController(
-        _loops(policy, name, spec),
+        loops,
         _metrics(spec),
         _bounds(spec),
         _budget(spec, engine.gpus_per_worker),
@@ -96,6 +97,21 @@ def _controller(
         engine.gpus_per_worker,
         list(dict.fromkeys(found)),
     )
+
+
+def _blind_at_zero(loops: Sequence[Loop], spec: Autoscaler | None) -> list[str]:
+    """A warning where the fleet may go to 0 and nothing that is read then says that somebody waits."""
+    may_be_empty = spec is None or not spec.min_workers
+    if not may_be_empty or any(isinstance(loop.policy, HpaPolicy) for loop in loops):
+        return []
+    reads = [reads_of(loop.policy) for loop in loops]
+    queries = [query for some in reads for query in some or ()]
+    if None in reads or not queries or not all(query.spec.per_worker for query in queries):
+        return []
+    return [
+        "autoscaler.min_workers is 0, and the policy reads only metrics of workers: once the fleet is at 0 nothing "
+        "brings it back; keep one worker, or let the policy read router_queue"
+    ]
 
 
 def _loops(policy: Any, name: str, spec: Autoscaler | None) -> list[Loop]:
