@@ -30,8 +30,8 @@ class Transcript:
             request.planned_output = (FRESH_TOKEN + request.index,) * request.output_tokens
 
     def answered(self, request: Request) -> None:
-        """Append the answer of a completed turn."""
-        answer = request.planned_output or ()
+        """Append the answer of a completed turn, as far as it was generated (TRT-LLM cuts it to the pool)."""
+        answer = (request.planned_output or ())[: request.emitted_tokens]
         if answer and answer[0] >= FRESH_TOKEN:
             self._append(((answer[0], len(answer)),))
         else:

@@ -94,3 +94,22 @@ def test_simulation_errors_are_raised_by_run() -> None:
 
     with pytest.raises(SimulationError):
         simulation.run(to_scenario(case(2, [{"input_length": 8, "output_length": 0}])))
+
+
+def test_an_answer_cut_to_the_pool_enters_the_conversation_as_far_as_it_was_generated() -> None:
+    turns = case(
+        1,
+        [
+            {"session_id": "a", "input_length": 16, "output_length": 60, "hash_ids": [1, 2, 3, 4]},
+            {"session_id": "a", "input_length": 4, "output_length": 1, "hash_ids": [5], "delay": 1},
+        ],
+        engine_type="trtllm",
+        num_gpu_blocks=16,
+    )
+    del turns["workload"]["records"][1]["timestamp"]
+    turns["workload"]["format"] = "mooncake-delta"
+    rows = answer(turns)["requests"]
+    assert [row["input_length"] for row in rows] == [
+        16,
+        16 + (64 - 16) + 4,
+    ]  # 64 tokens of room, 48 of them answer
