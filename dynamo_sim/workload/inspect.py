@@ -177,7 +177,7 @@ def _requests(content: Conversations | Workflow) -> Iterator[Request]:
         is_last = row == content.rows[session][-1]
         transcript = transcripts.setdefault(session, Transcript())
         transcript.asked(request, is_last)
-        transcript.answered(request)
+        transcript.answered(request, request.output_tokens)
         yield request
         if is_last:
             del transcripts[session]

@@ -76,7 +76,7 @@ class SessionDriver(WorkloadSource):
         rows = self._rows[session]
         if turn < len(rows):
             if self._transcripts is not None and not rejected:
-                self._transcripts[session].answered(request)
+                self._transcripts[session].answered(request, request.emitted_tokens)
             heappush(self._due, (now_ms + self._delays[rows[turn]], session, turn))
             return
         if self._transcripts is not None:

@@ -29,9 +29,9 @@ class Transcript:
         if request.planned_output is None and not is_last:
             request.planned_output = (FRESH_TOKEN + request.index,) * request.output_tokens
 
-    def answered(self, request: Request) -> None:
+    def answered(self, request: Request, generated_tokens: int) -> None:
         """Append the answer of a completed turn, as far as it was generated (TRT-LLM cuts it to the pool)."""
-        answer = (request.planned_output or ())[: request.emitted_tokens]
+        answer = (request.planned_output or ())[:generated_tokens]
         if answer and answer[0] >= FRESH_TOKEN:
             self._append(((answer[0], len(answer)),))
         else:

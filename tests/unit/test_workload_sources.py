@@ -166,6 +166,7 @@ def run_delta(content, reject=()):
     while not source.exhausted():
         for request in source.take_due(source.next_ms(), 0):
             taken.append(request)
+            request.emitted_tokens = 0 if request.index in reject else request.output_tokens
             source.ended(request, request.arrival_ms + 1.0, request.index in reject)
     return taken
 
