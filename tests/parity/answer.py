@@ -46,8 +46,12 @@ def answer(case: Case, **limits: Any) -> dict[str, Any]:
 
 def main(paths: list[str]) -> int:
     for path in paths:
-        case = json.loads(Path(path).read_text(encoding="utf-8"))
-        print(json.dumps(answer(case)), flush=True)
+        try:
+            answered = answer(json.loads(Path(path).read_text(encoding="utf-8")))
+        except Exception as error:  # a fault of ours in one case must not keep the others from their answers
+            print(f"{path}: {type(error).__name__}: {error}", file=sys.stderr)
+            answered = {"error": f"internal: {type(error).__name__}: {error}"}
+        print(json.dumps(answered), flush=True)
     return 0
 
 
