@@ -72,7 +72,7 @@ class VllmScheduler:
         self._in_stretch = False
         self._horizon = 64  # passes to plan ahead in the next stretch
         # Without an influence of the context the duration is a function of the blocks held: one look-up.
-        self._decode_table = None if timing.context_matters else [-1.0] * (args.num_gpu_blocks + 1)
+        self._decode_table: dict[int, float] | None = None if timing.context_matters else {}
 
     # ------------------------------------------------------------ what the fleet sees
 
@@ -385,11 +385,10 @@ class VllmScheduler:
             return 0.0
         if self._decode_table is None:
             return self.timing.decode_ms(active * self.block_size, batch, context)
-        duration = self._decode_table[active]
-        if duration < 0:
-            duration = self._decode_table[active] = self.timing.decode_ms(
-                active * self.block_size, batch, context
-            )
+        duration = self._decode_table.get(active)
+        if duration is None:
+            kv_tokens = active * self.block_size
+            duration = self._decode_table[active] = self.timing.decode_ms(kv_tokens, batch, context)
         return duration
 
     # ------------------------------------------------------------ the group

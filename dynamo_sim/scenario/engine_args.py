@@ -149,7 +149,7 @@ class EngineArgs(Spec):
     num_gpu_blocks: Annotated[PositiveCount, NULL_IS_DEFAULT] = DEFAULT_GPU_BLOCKS
     """KV pool of a worker in blocks."""
 
-    block_size: Count = 0
+    block_size: Annotated[int, Field(ge=0, le=2**20)] = 0
     """Tokens per KV block; 0 = the engine's own: vllm 64, trtllm 32, sglang its page_size or 1."""
 
     max_num_seqs: PositiveCount | None = 256
