@@ -148,7 +148,8 @@ class AggregatedServing(ChangingFleet):
     def _look_ahead(self) -> None:
         """Hand out the requests up to the horizon."""
         now = self.clock.now
-        active = () if self.holds_requests else self.fleet.active_worker_ids()
+        # A tick that still waits for its turn in this instant can change who is active, too.
+        active = () if self.holds_requests or self._tick_due else self.fleet.active_worker_ids()
         startups = (startup.ready_ms for startup in self._startups.values())
         self._horizon_ms = min(self._tick_ms, *startups, math.inf) if active else now
         last_ms = min(math.nextafter(self._horizon_ms, -math.inf), self.cap_ms)
@@ -172,6 +173,7 @@ class AggregatedServing(ChangingFleet):
         """Whether the process that reports is all that happens at this instant, and nothing can follow from it."""
         return (
             not self._due
+            and not self._tick_due
             and not self._settle_scheduled
             and not self.source.hears_endings
             and not self.fleet.leaving
@@ -379,6 +381,7 @@ class AggregatedServing(ChangingFleet):
     def _dispatch(self, request: Request) -> None:
         now = self.clock.now
         worker_id = self.router.pick(self.fleet.active_worker_ids())
+        self._empty_inbox(self._processes[worker_id], now)  # who came before stands before it
         self.fleet.dispatch(worker_id, request)
         self._processes[worker_id].cut(now)
         if self.tallies is not None:
