@@ -24,8 +24,8 @@ class PassPlan:
         now_ms: start of the pass.
         budget: tokens that may still be scheduled.
         work: what the sequences outside the lockstep group do.
-        group_count, group_tokens: members of the lockstep group, scheduled with one token each, and the sum of their
-            lengths; zero once the group was dissolved (its members are in ``work`` then).
+        group_count: members of the lockstep group, scheduled with one token each; zero once the group was dissolved
+            (its members are in ``work`` then).
         prefill_count, prefill_ends, prefill_starts: the prefill batch: prompts in it, sum of the prompt tokens they
             will have computed, sum of those they had before.
         preempted: whether a sequence lost its place while the pass was scheduled.
@@ -37,7 +37,6 @@ class PassPlan:
         "admissions",
         "budget",
         "group_count",
-        "group_tokens",
         "now_ms",
         "preempted",
         "prefill_count",
@@ -52,7 +51,6 @@ class PassPlan:
         self.budget = budget
         self.work: dict[Sequence, Work] = {}
         self.group_count = 0
-        self.group_tokens = 0
         self.prefill_count = 0
         self.prefill_ends = 0
         self.prefill_starts = 0

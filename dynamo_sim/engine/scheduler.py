@@ -32,10 +32,6 @@ class Scheduler(Protocol):
     def waiting_count(self) -> int:
         """Requests waiting to be admitted (preempted ones included)."""
 
-    @property
-    def running_count(self) -> int:
-        """Requests admitted and not ended."""
-
     preemptions: int
     """Requests that lost their place so far (SGLang: retractions)."""
 

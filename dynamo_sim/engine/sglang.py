@@ -83,10 +83,6 @@ class SglangScheduler:
         return len(self.queue)
 
     @property
-    def running_count(self) -> int:
-        return len(self.batch)
-
-    @property
     def used_kv_tokens(self) -> int:
         # Slots given back twice can make more of them than there are.
         return max(0, self.pool_tokens - self.cache.available)

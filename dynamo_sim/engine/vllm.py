@@ -85,10 +85,6 @@ class VllmScheduler:
         return len(self.waiting)
 
     @property
-    def running_count(self) -> int:
-        return len(self.running)
-
-    @property
     def used_kv_tokens(self) -> int:
         return self.pool.active * self.block_size
 
@@ -230,7 +226,6 @@ class VllmScheduler:
             self.dissolve_group(None)
         elif group.count:  # the group is always the beginning of the running list
             index = plan.group_count = group.count
-            plan.group_tokens = group.tokens
             plan.budget -= index
         while index < len(running) and plan.budget > 0:
             scheduled = self._schedule(plan, running[index], None)
@@ -450,7 +445,7 @@ class VllmScheduler:
                 plan.work[sequence] = Work(
                     1, 0, sequence.prompt_tokens, sequence.prompt_tokens, sequence.tokens
                 )
-            plan.group_count = plan.group_tokens = 0
+            plan.group_count = 0
 
     def _regroup(self, end_ms: float) -> None:
         """Let those join that follow the group in the running list and got a token in the pass ending now."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo
 
-from dynamo_sim.scenario.base import Fraction, Path, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.base import CheckedSpec, Fraction, Path, PositiveCount, Spec
 from dynamo_sim.scenario.files import existing_path
 
 SECONDS_PER_DAY = 86400.0
@@ -21,19 +21,8 @@ Seconds = Annotated[float, Field(ge=0, le=LATEST_S)]
 Burstiness = Annotated[float, Field(ge=0.001)]
 
 
-class ArrivalSpec(Spec):
+class ArrivalSpec(CheckedSpec):
     """What all shapes have in common."""
-
-    @model_validator(mode="after")
-    def _check_shape(self) -> ArrivalSpec:
-        found = list(self._conflicts())
-        if found:
-            raise Problems(found)
-        return self
-
-    def _conflicts(self) -> Iterator[tuple[Path, str]]:
-        """What the parts of this shape say against each other."""
-        return iter(())
 
     @property
     def ends(self) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -52,6 +52,21 @@ class Problems(ValueError):
     def __init__(self, found: Iterable[tuple[Path, str]]) -> None:
         self.found = tuple(found)
         super().__init__("; ".join(f"{dotted(path)}: {text}" if path else text for path, text in self.found))
+
+
+class CheckedSpec(Spec):
+    """A section whose parts can contradict each other."""
+
+    @model_validator(mode="after")
+    def _check_conflicts(self) -> Self:
+        found = list(self._conflicts())
+        if found:
+            raise Problems(found)
+        return self
+
+    def _conflicts(self) -> Iterator[tuple[Path, str]]:
+        """What the parts say against each other, each with its place."""
+        return iter(())
 
 
 def dotted(path: Path) -> str:

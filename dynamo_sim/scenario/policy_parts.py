@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from dynamo_sim.scenario.base import Path, Problems, Spec
+from dynamo_sim.scenario.base import CheckedSpec, Path, Problems, Spec
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -106,16 +105,5 @@ AnyMetric = Annotated[
 """A metric, or just its name."""
 
 
-class PolicySpec(Spec):
+class PolicySpec(CheckedSpec):
     """What all policies have in common."""
-
-    @model_validator(mode="after")
-    def _check_policy(self) -> PolicySpec:
-        found = list(self._conflicts())
-        if found:
-            raise Problems(found)
-        return self
-
-    def _conflicts(self) -> Iterator[tuple[Path, str]]:
-        """What the keys of this policy say against each other."""
-        return iter(())

@@ -285,9 +285,8 @@ class AggregatedServing(ChangingFleet):
                 if not self._is_over():
                     self._tick()
                     changed = True
-        if (
-            due
-        ):  # held back by a stale ready event in a round without change: another look at the same instant
+        if due:
+            # Held back by a stale ready event in a round without change: another look at the same instant.
             self._schedule_settle()
         elif not fleet.in_flight and self._is_over():
             self._stop()

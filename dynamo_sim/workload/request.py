@@ -120,11 +120,6 @@ class Request:
             return f"request {self.index}"
         return f"turn {self.turn_index} of session {self.session_id!r}"
 
-    @property
-    def shares_output(self) -> bool:
-        """Whether its generated tokens may be spelled by another prompt of the trace (`spec 08, 4`)."""
-        return self.planned_output is not None and any(v < FRESH_TOKEN for v in self.planned_output)
-
     def forget_tokens_after(self, now_ms: float, before_ms: float) -> None:
         """Take back what a pass that never ended has noted; ``before_ms`` is the end of the pass before it."""
         if self.first_token_ms is not None and self.first_token_ms > now_ms:

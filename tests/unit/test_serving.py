@@ -9,6 +9,7 @@ import pytest
 from dynamo_sim import simulation
 from dynamo_sim.errors import SimulationError
 from tests.parity.answer import answer
+from tests.parity.cases import to_scenario
 from tests.parity.random_cases import build
 
 
@@ -90,8 +91,6 @@ def test_scaling_to_zero_before_an_arrival_is_an_error_for_round_robin() -> None
 
 
 def test_simulation_errors_are_raised_by_run() -> None:
-    from tests.parity.cases import to_scenario
-
     with pytest.raises(SimulationError):
         simulation.run(to_scenario(case(2, [{"input_length": 8, "output_length": 0}])))
 
@@ -113,3 +112,31 @@ def test_an_answer_cut_to_the_pool_enters_the_conversation_as_far_as_it_was_gene
         16,
         16 + (64 - 16) + 4,
     ]  # 64 tokens of room, 48 of them answer
+
+
+@pytest.mark.parametrize("stretch", [1, 1000])
+def test_a_tick_at_an_arrival_lets_nobody_overtake_those_who_came_before(stretch: int) -> None:
+    records = [{"input_length": 8, "output_length": 1, "timestamp": t} for t in (0, 5, 10)]
+    ticking = case(1, records, num_gpu_blocks=100, max_num_seqs=1)
+    scenario = to_scenario(ticking, max_stretch_passes=stretch)
+    scripted = scenario.with_(scaling=[{"at_ms": 10.0, "workers": 1}])
+    first_tokens = simulation.run(scripted).requests["first_token_ms"]
+    assert list(first_tokens) == sorted(first_tokens)
+
+
+@pytest.mark.parametrize("stretch", [1, 1000])
+def test_ticks_go_on_when_one_meets_an_arrival_and_the_end_of_a_pass(stretch: int) -> None:
+    constant = {
+        "prefill_isl": [1.0, 1e5],
+        "prefill_ttft_ms": [10.0, 10.0],
+        "decode_active_kv_tokens": [0.0, 1e7],
+        "decode_context_length": [0.0, 1e6],
+        "decode_itl": [[5.0, 5.0], [5.0, 5.0]],
+    }
+    records = [{"input_length": 8, "output_length": 12, "timestamp": t} for t in (0, 40)]
+    ticking = case(1, records, planner_profile_data=constant)
+    scripted = to_scenario(ticking, max_stretch_passes=stretch).with_(
+        scaling=[{"at_ms": 40.0, "workers": 3}, {"at_ms": 50.0, "workers": 4}]
+    )
+    fleet = simulation.run(scripted).fleet
+    assert list(fleet.query("cause == 'added'")["at_ms"]) == [40.0, 50.0]
