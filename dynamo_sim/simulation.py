@@ -44,7 +44,16 @@ def run(scenario: Scenario, progress: Progress | None = None, policy: Any = None
         ScenarioError, TraceError: the input cannot be used.
         SimulationError: the run cannot go on; the message says what is stuck and what would help.
     """
+    _expect_scenario(scenario, "run()")
     return _run(scenario, _controller(scenario, policy), progress, honour_cap=True)
+
+
+def _expect_scenario(given: Any, who: str) -> None:
+    """Refuse what is no scenario, such as the path of one."""
+    if not isinstance(given, Scenario):
+        kind = "None" if given is None else f"a {type(given).__name__}"
+        made = "Scenario.from_dict(data)" if isinstance(given, dict) else "load_scenario(path)"
+        raise ScenarioError(f"{who} needs a Scenario, got {kind}; {made} makes one")
 
 
 def _controller(scenario: Scenario, policy: Any) -> Controller | None:
@@ -69,12 +78,14 @@ class PlannerBridge:
     limit anything but switches the arrival speed-up off (`spec 01, 9`; `spec 08, 9`).
 
     Args:
-        scenario: what to simulate; its own ``scaling`` must be empty.
+        scenario: what to simulate; without ``scaling`` and ``autoscaler`` of its own.
     """
 
     def __init__(self, scenario: Scenario) -> None:
-        if scenario.scaling:
-            raise ScenarioError("a planner decides about the fleet: remove the scenario's own scaling")
+        _expect_scenario(scenario, "PlannerBridge()")
+        own = "scaling" if scenario.scaling else "autoscaler" if scenario.autoscaler is not None else None
+        if own is not None:
+            raise ScenarioError(f"a planner decides about the fleet: remove the scenario's own {own}")
         self.scenario = scenario
 
     def run(self, planner: Planner, progress: Progress | None = None) -> RunResult:

@@ -12,9 +12,7 @@ import numpy as np
 from dynamo_sim.autoscaling.decision import Decision, Policy
 from dynamo_sim.autoscaling.view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, SimulationError
-
-LARGEST_FLEET = 100_000
-"""Targets beyond this are taken for a mistake, whatever the bounds are."""
+from dynamo_sim.serving.controller import LARGEST_FLEET
 
 
 class PolicyError(SimulationError):

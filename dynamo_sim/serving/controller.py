@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dynamo_sim.errors import SimulationError
+from dynamo_sim.errors import ScenarioError, SimulationError
+
+LARGEST_FLEET = 100_000
+"""Targets beyond this are taken for a mistake."""
+
+LONGEST_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,44 +123,75 @@ class Planner(Protocol):
 
 
 class PlannerController(PlainController):
-    """Drives any `Planner` with the keys, types and timing of the reference's planner bridge."""
+    """Drives any `Planner` with the keys, types and timing of the reference's planner bridge.
+
+    Counts are what Python takes for an index (whole numbers, those of numpy and True too, but not 2.0), times what
+    converts to a float without being a text.
+    """
 
     wants_passes = True
 
     def __init__(self, planner: Planner) -> None:
+        for method in ("initial_tick_ms", "on_tick"):
+            if not callable(getattr(planner, method, None)):
+                raise ScenarioError(
+                    "a planner has the methods initial_tick_ms() and on_tick(metrics); "
+                    f"{_shown(planner)} has no {method}"
+                )
         self._planner = planner
 
     def first_tick_ms(self) -> float | None:
-        first = self._planner.initial_tick_ms()
-        return None if first is None else float(first)
+        return _time_ms(self._planner.initial_tick_ms(), "the planner's initial_tick_ms()")
 
     def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
-        answer = self._planner.on_tick(fleet.metrics())
+        answer, place = self._planner.on_tick(fleet.metrics()), f"the planner's answer at {now_ms} ms"
         if not isinstance(answer, Mapping):
             raise SimulationError(
-                f"the planner's answer at {now_ms} ms must be a dict with target_prefill, target_decode and "
-                f"next_tick_ms, got {answer!r}"
+                f"{place} must be a dict with {', '.join(ANSWER_KEYS[:2])} and {ANSWER_KEYS[2]}, got {_shown(answer)}"
             )
-        missing = [key for key in ("target_prefill", "target_decode", "next_tick_ms") if key not in answer]
+        missing = [key for key in ANSWER_KEYS if key not in answer]
         if missing:
-            raise SimulationError(
-                f"the planner's answer at {now_ms} ms lacks {', '.join(missing)}: {answer!r}"
-            )
-        for key in ("target_prefill", "target_decode"):
-            target = answer[key]
-            if target is not None and (isinstance(target, bool) or not isinstance(target, int) or target < 0):
-                raise SimulationError(
-                    f"the planner's answer at {now_ms} ms: {key} must be a whole number of workers >= 0 or None, "
-                    f"got {target!r}"
-                )
+            raise SimulationError(f"{place} lacks {', '.join(missing)}: {_shown(answer)}")
+        _, target = (_target(answer[key], f"{place}: {key}") for key in ANSWER_KEYS[:2])
         following = answer["next_tick_ms"]
-        if following is not None and (isinstance(following, bool) or not isinstance(following, (int, float))):
-            raise SimulationError(
-                f"the planner's answer at {now_ms} ms: next_tick_ms is not a time: {following!r}"
-            )
-        if answer["target_decode"] is not None:
-            fleet.apply_target(answer["target_decode"])
-        return None if following is None else float(following)
+        next_ms = None if following is None else _time_ms(following, f"{place}: next_tick_ms")
+        if target is not None:
+            fleet.apply_target(target)
+        return next_ms
+
+
+ANSWER_KEYS = ("target_prefill", "target_decode", "next_tick_ms")
+"""Keys of a planner's answer."""
+
+
+def _target(value: Any, place: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise SimulationError(
+            f"{place} must be a whole number of workers or None, got {_shown(value)}"
+        ) from None
+    if not 0 <= count <= LARGEST_FLEET:
+        raise SimulationError(f"{place} must be from 0 to {LARGEST_FLEET} workers, got {_shown(value)}")
+    return count
+
+
+def _time_ms(value: Any, place: str) -> float:
+    try:
+        return math.ldexp(value, 0)  # unlike float() it takes no texts
+    except (TypeError, ValueError, OverflowError):
+        raise SimulationError(f"{place} must be a time in ms, got {_shown(value)}") from None
+
+
+def _shown(value: Any) -> str:
+    """A value for a message, shortened; a number of thousands of digits has no text at all."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} of thousands of digits"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def is_due_later(next_ms: float | None, now_ms: float) -> bool:
