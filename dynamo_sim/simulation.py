@@ -143,7 +143,8 @@ def _serve(
         seed=scenario.seed,
     )
     timing = build_timing(args)
-    factory = scheduler_factory(args, timing)
+    cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
+    factory = scheduler_factory(args, timing, capped=cap_ms is not None)
     wanted = scenario.fleet
     startup_s = args.startup_time if wanted.startup is None else wanted.expected_startup_s
     fleet = Fleet(Stage.AGGREGATED, factory, wanted.workers, startup_s)
@@ -151,7 +152,7 @@ def _serve(
     parts = (Clock(), fleet, source, collector)
     options: dict[str, Any] = {
         "max_passes": limits.max_stretch_passes,
-        "cap_ms": None if source.ignores_cap else limits.max_sim_time_ms,
+        "cap_ms": cap_ms,
         "progress": progress,
     }
     serving: SingleWorkerServing | IndependentServing | AggregatedServing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.scheduler import Scheduler
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
     from dynamo_sim.scenario.engine_args import EngineArgs
 
 
-def scheduler_factory(args: EngineArgs, timing: PassTiming | None = None) -> Callable[[int], Scheduler]:
+def scheduler_factory(
+    args: EngineArgs, timing: PassTiming | None = None, capped: bool = False
+) -> Callable[[int], Scheduler]:
     """A function that makes the core of the worker with a given id.
 
     Workers of one fleet share the timing (and its caches) and the names of prefixes; each has a stream of its own
-    for speculative decoding (`spec 04, 6.3`).
+    for speculative decoding (`spec 04, 6.3`). In a ``capped`` run requests may keep a worker busy in vain.
     """
     shared_timing = timing if timing is not None else build_timing(args)
     interner = PrefixInterner(args.block_size)
-    engine = _engine_class(args.engine_type)
+    engine = _engine_class(args.engine_type, capped)
 
     def make(worker_id: int) -> Scheduler:
         rates = args.speculative_rates
@@ -35,9 +38,9 @@ def scheduler_factory(args: EngineArgs, timing: PassTiming | None = None) -> Cal
     return make
 
 
-def _engine_class(engine_type: str) -> Callable[..., Scheduler]:
+def _engine_class(engine_type: str, capped: bool) -> Callable[..., Scheduler]:
     if engine_type == "sglang":
         from dynamo_sim.engine.sglang import SglangScheduler
 
         return SglangScheduler
-    return TrtllmScheduler if engine_type == "trtllm" else VllmScheduler
+    return TrtllmScheduler if engine_type == "trtllm" else partial(VllmScheduler, capped=capped)

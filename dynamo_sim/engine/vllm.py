@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dynamo_sim.scenario.engine_args import EngineArgs
 
 UNLIMITED = 1 << 62
+FUTILE_PREEMPTIONS = 20_000
+"""Preemptions without a token in between that no load reaches whose requests can all end."""
 
 
 class VllmScheduler:
@@ -32,6 +34,9 @@ class VllmScheduler:
     Sequences that decode in step are kept in a `Lockstep` group and scheduled as one; whatever a pass cannot treat
     so (a preemption, a budget smaller than the batch, planned outputs, speculative bursts) *dissolves* the group and is
     done sequence by sequence. Both ways give the same numbers; ``lockstep=False`` forces the second one.
+
+    Requests that preempt themselves or each other for ever are an error, unless the run is ``capped``: then it goes on
+    until its time is up, as long as the clock moves.
     """
 
     retries_matter = False
@@ -43,6 +48,7 @@ class VllmScheduler:
         interner: PrefixInterner,
         sampler: BurstSampler | None = None,
         lockstep: bool = True,
+        capped: bool = False,
     ) -> None:
         self.block_size = args.block_size
         self.pool = BlockPool(args.num_gpu_blocks, args.block_size, args.enable_prefix_caching)
@@ -63,7 +69,10 @@ class VllmScheduler:
         self.group = Lockstep(args.block_size)
         self.gaps = GapLog()
         self.observed = False
+        self.capped = capped
         self.preemptions = 0
+        self._fruitful_preemptions = 0  # those before the latest token
+        self._preempted_ms = 0.0
         self.group_allowed = lockstep and sampler is None
         self.emitted_ms = 0.0  # when the group got its latest token
         self._newcomers: list[Sequence] = []  # group members with one token so far
@@ -189,16 +198,31 @@ class VllmScheduler:
         """
         self.dissolve_group(plan)
         victim = self.running.pop(0 if self.oldest_first else -1)
-        if victim is requester and not self.running:
+        if victim is requester and not self.running and not self.capped:
             self._refuse_endless(victim)
         self._pinned -= victim.pinned
-        self.preemptions += 1
+        self._count_preemption(victim, plan.now_ms)
         victim.running = False
         victim.preempted = True
         self.pool.release(victim, -(-victim.allocated // self.block_size))
         victim.computed = victim.allocated = 0
         self.waiting.appendleft(victim)
         return victim
+
+    def _count_preemption(self, victim: Sequence, now_ms: float) -> None:
+        self.preemptions += 1
+        if self.capped and now_ms != self._preempted_ms:
+            self._fruitful_preemptions = self.preemptions
+            self._preempted_ms = now_ms
+        if self.preemptions - self._fruitful_preemptions <= FUTILE_PREEMPTIONS:
+            return
+        if not self.request_count:
+            self._refuse_endless(victim)
+        raise SimulationError(
+            f"at {now_ms:g} ms {self.request_count + 1} requests of a worker preempt each other without end: "
+            f"num_gpu_blocks={self.pool.num_blocks} of {self.block_size} tokens leave none of them room for its next "
+            "token; raise num_gpu_blocks or lower max_num_seqs"
+        )
 
     def _refuse_endless(self, sequence: Sequence) -> None:
         request = sequence.request
@@ -320,6 +344,8 @@ class VllmScheduler:
             emit_tokens(self, plan, step, decode_start)
         for sequence in plan.rejected:
             step.finals.append((sequence.request, True))
+        if step.tokens:
+            self._fruitful_preemptions = self.preemptions
         step.admissions = plan.admissions
         step.progress = bool(plan.admissions or step.tokens or step.finals or plan.did_something)
         self._regroup(step.end_ms)

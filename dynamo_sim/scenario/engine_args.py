@@ -26,6 +26,7 @@ from dynamo_sim.scenario.files import existing_path
 
 DEFAULT_GPU_BLOCKS = 16384
 DEFAULT_BLOCK_TOKENS = {"vllm": 64, "trtllm": 32, "sglang": 1}
+POWERS_OF_TWO = tuple(2**exponent for exponent in range(1, 11))
 DEFAULT_ACCEPT_RATES = (0.85, 0.3, 0.0, 0.0, 0.0)
 PROFILE_ARRAYS = (
     "prefill_isl",
@@ -150,7 +151,8 @@ class EngineArgs(Spec):
     """KV pool of a worker in blocks."""
 
     block_size: Annotated[int, Field(ge=0, le=2**20)] = 0
-    """Tokens per KV block; 0 = the engine's own: vllm 64, trtllm 32, sglang its page_size or 1."""
+    """Tokens per KV block; 0 = the engine's own: vllm 64, trtllm 32, sglang its page_size or 1.
+    A power of two from 2 to 1024 for vllm and trtllm."""
 
     max_num_seqs: PositiveCount | None = 256
     """Most requests running at once; null = no limit."""
@@ -352,8 +354,13 @@ class EngineArgs(Spec):
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         if self.engine_type == "sglang":
             yield from self._sglang_conflicts()
-        elif self.block_size == 1:
-            yield ("block_size",), f"found 1; must be at least 2 for {self.engine_type}, or 0 for its default"
+        elif self.block_size and self.block_size not in POWERS_OF_TWO:
+            near = min(POWERS_OF_TWO, key=lambda size: abs(size - self.block_size))
+            yield (
+                ("block_size",),
+                f"found {self.block_size}; must be a power of two from 2 to 1024 for {self.engine_type} "
+                f"(the nearest is {near}), or 0 for its default",
+            )
         if self.is_prefill and self.is_decode:
             yield ("is_decode",), "cannot be true together with is_prefill"
         if self.aic_nextn is None and self.aic_nextn_accept_rates is not None:

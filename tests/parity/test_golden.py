@@ -34,8 +34,8 @@ def test_lockstep_changes_no_bit(case: Case, monkeypatch: pytest.MonkeyPatch) ->
     in_groups = answer(case)
     one_by_one = VllmScheduler.__init__
 
-    def without_lockstep(self: VllmScheduler, *args: object) -> None:
-        one_by_one(self, *args, lockstep=False)  # type: ignore[arg-type]
+    def without_lockstep(self: VllmScheduler, *args: object, **more: object) -> None:
+        one_by_one(self, *args, **more, lockstep=False)  # type: ignore[arg-type]
 
     monkeypatch.setattr(VllmScheduler, "__init__", without_lockstep)
     assert answer(case) == in_groups

@@ -150,7 +150,13 @@ MALFORMED = {
     ),
     "block-of-one-token": (
         ENGINE + "    block_size: 1\n",
-        "x.yaml:9:17: fleet.engine.block_size: found 1; must be at least 2 for vllm, or 0 for its default",
+        "x.yaml:9:17: fleet.engine.block_size: found 1; must be a power of two from 2 to 1024 for vllm "
+        "(the nearest is 2), or 0 for its default",
+    ),
+    "block-of-96-tokens": (
+        ENGINE + "    engine_type: trtllm\n    block_size: 96\n",
+        "x.yaml:10:17: fleet.engine.block_size: found 96; must be a power of two from 2 to 1024 for trtllm "
+        "(the nearest is 64), or 0 for its default",
     ),
     "rates-out-of-range": (
         ENGINE + "    aic_nextn: 1\n    aic_nextn_accept_rates: '0.5,2'\n",

@@ -84,6 +84,29 @@ def test_a_request_that_preempts_itself_for_ever_is_refused(workers: int) -> Non
     assert "can never finish" in message and "raise num_gpu_blocks to at least 12" in message
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_capped_run_goes_on_when_a_request_preempts_itself_for_ever(workers: int) -> None:
+    endless = case(
+        workers, [{"input_length": 8, "output_length": 40}], num_gpu_blocks=6, enable_prefix_caching=False
+    )
+    report = answer({**endless, "max_sim_time_ms": 1000.0})["report"]
+    assert report["num_requests"] == 1
+    assert report["duration_ms"] < 1000.0  # the last token the reference counts; the rest is recomputing
+
+
+def test_a_capped_run_ends_when_the_clock_stands_still() -> None:
+    endless = case(1, [{"input_length": 8, "output_length": 40}], num_gpu_blocks=6)
+    assert "can never finish" in answer({**endless, "max_sim_time_ms": 1000.0})["error"]
+
+
+def test_requests_that_evict_each_other_for_ever_end_the_run() -> None:
+    engine = {"num_gpu_blocks": 2, "max_num_batched_tokens": 4, "preemption_mode": "fifo", "aic_nextn": 4}
+    arrivals = [{"input_length": 12, "output_length": 6, "timestamp": time} for time in (0, 6)]
+    message = answer(case(1, arrivals, block_size=16, **engine))["error"]
+    assert "2 requests of a worker preempt each other without end" in message
+    assert "raise num_gpu_blocks" in message
+
+
 def test_scaling_to_zero_before_an_arrival_is_an_error_for_round_robin() -> None:
     scaled = case(1, [{"input_length": 8, "output_length": 2, "timestamp": t} for t in (0, 500)])
     scaled["scaling"] = [{"at_ms": 100.0, "decode": 0}]
