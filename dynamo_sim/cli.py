@@ -1,6 +1,7 @@
 """The command line: finds the subcommand, runs it, and turns errors into one message and an exit code.
 
-0 = done, 1 = the run could not go on, 2 = bad input, 130 = interrupted, 143 = terminated.
+0 = done, 1 = the run could not go on, or its output could not be written, 2 = bad input, 128 + N = ended by signal
+N (130: Ctrl-C, 129: hung up, 143: terminated).
 """
 
 from __future__ import annotations
@@ -47,16 +48,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line, by default the process's own, and return its exit code."""
-    try:
-        arguments = build_parser().parse_args(argv)
-    except SystemExit as leaving:  # argparse has printed its help, the version or an error
-        return int(leaving.code or 0)
+    _open_missing_streams()
     from dynamo_sim.errors import DynamoSimError, SimulationError
 
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
     try:
-        code: int = arguments.handler(arguments)
+        code = _run(argv)
         sys.stdout.flush()
         return code
     except SimulationError as error:
@@ -68,19 +64,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output has gone
+        _drop_pending_output()
         return FAILED
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"{place}{error.strerror or error}", file=sys.stderr)
+        print(f"{error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        _drop_pending_output()
         return FAILED
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        arguments = build_parser().parse_args(argv)
+    except SystemExit as leaving:  # argparse has printed its help, the version or an error
+        return int(leaving.code or 0)
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # there is no SIGHUP on Windows
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+                signal.signal(number, _terminate)
+    code: int = arguments.handler(arguments)
+    return code
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
-    """Leave in the ordinary way, so that unfinished files are removed."""
+    """Leave in the ordinary way, so that unfinished files are removed; once is enough."""
+    signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
+
+
+def _open_missing_streams() -> None:
+    """Python has no standard output or error where the shell closed it (``>&-``): nobody wants to read it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+
+
+def _drop_pending_output() -> None:
+    """Forget what standard output cannot take; Python would complain when it flushes at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _version() -> str:

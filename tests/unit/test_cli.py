@@ -261,14 +261,9 @@ def test_help_imports_nothing_heavy() -> None:
 
 def start(*arguments: str, **more: Any) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        **more,
-    )
+    environment.pop("PYTHONUNBUFFERED", None)  # buffered output is what meets a full disk only at the end
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.Popen([sys.executable, *arguments], text=True, env=environment, **options)
 
 
 SLOW_RUN = """
@@ -284,7 +279,9 @@ sys.exit(cli.main(["run", "demo.yaml"]))
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_signal_ends_a_run_without_traceback_and_leftovers(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
@@ -297,13 +294,88 @@ def test_signal_ends_a_run_without_traceback_and_leftovers(
     assert [path.name for path in tmp_path.iterdir()] == ["demo.yaml"]
 
 
-def test_closed_pipe_is_no_traceback() -> None:
-    process = start("-m", "dynamo_sim", "schema")
+SLOW_SAVE = """
+import sys, time
+from dynamo_sim import cli
+from dynamo_sim.report import saving
+
+def write(*what):
+    print("writing", flush=True)
+    time.sleep(60)
+
+saving._write = write
+sys.exit(cli.main(["run", "demo.yaml"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_while_results_are_written_leaves_no_draft(number: signal.Signals) -> None:
+    process = start("-c", SLOW_SAVE)
+    assert process.stdout is not None and process.stdout.readline() == "writing\n"
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert list(Path("results").iterdir()) == []
+
+
+UNDER_NOHUP = """
+import signal, sys
+from dynamo_sim import cli, simulation
+from dynamo_sim.errors import SimulationError
+
+def run(scenario):
+    print("running", flush=True)
+    sys.stdin.readline()
+    raise SimulationError("the end")
+
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+simulation.run = run
+sys.exit(cli.main(["run", "demo.yaml"]))
+"""
+
+
+def test_a_run_under_nohup_outlives_its_terminal() -> None:
+    process = start("-c", UNDER_NOHUP, stdin=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == "running\n"
+    process.send_signal(signal.SIGHUP)
+    _, err = process.communicate("go on\n", timeout=60)
+    assert (process.returncode, err) == (1, "the run cannot go on: the end\n")
+
+
+OUTPUTS = (
+    ("schema",),
+    ("run", "demo.yaml", "--no-save"),
+    ("run", "demo.yaml", "--no-save", "--json"),
+    ("validate", "demo.yaml"),
+    ("--help",),
+    ("--version",),
+)
+
+
+@pytest.mark.parametrize("arguments", OUTPUTS, ids=" ".join)
+def test_closed_pipe_is_no_traceback(arguments: tuple[str, ...]) -> None:
+    process = start("-m", "dynamo_sim", *arguments)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     assert process.wait(timeout=60) == 1
     assert process.stderr.read() == ""
     process.stderr.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", OUTPUTS, ids=" ".join)
+def test_output_that_cannot_be_written_is_one_line(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        process = start("-m", "dynamo_sim", *arguments, stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (1, "output: No space left on device\n")
+
+
+def test_streams_that_the_shell_closed_are_not_missed() -> None:
+    command = f"{sys.executable} -m dynamo_sim run demo.yaml >&- 2>&-"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run(["sh", "-c", command], env=environment, timeout=60).returncode == 0
+    assert Path("results/demo/summary.json").exists()
 
 
 # ---------------------------------------------------------------- progress
