@@ -97,7 +97,7 @@ def _open_missing_streams() -> None:
     """Python has no standard output or error where the shell closed it (``>&-``): nobody wants to read it."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _drop_pending_output() -> None:

@@ -15,6 +15,7 @@ from dynamo_sim.fleet.fleet import Fleet, Stage
 from dynamo_sim.fleet.startup import startup_durations
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
+from dynamo_sim.report.unserved import unserved_warnings
 from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.aggregated import AggregatedServing
@@ -181,5 +182,6 @@ def _serve(
         notes.append(
             f"{serving.killed_requests} requests failed when their worker was killed before it had drained"
         )
+    notes += unserved_warnings(records.requests, args, cap_ms)
     records.warnings = [*notes, *_skipped_lines(source.skipped), *timing.warnings()]
     return RunResult(records, scenario, summarise(records, scenario.sla))

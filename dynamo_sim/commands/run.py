@@ -121,7 +121,10 @@ def _print_table(scenario: Scenario, summary: Summary, warnings: list[str]) -> N
     from dynamo_sim.report.table import print_table
     from dynamo_sim.scenario.checks import notes
 
-    print_table(summary)
+    if summary["completed_requests"]:
+        print_table(summary)
+    else:
+        print(f"None of {summary['num_requests']:,} requests got a token: there is nothing to measure.")
     for note in notes(scenario):
         print(f"Note: {note}")
     for warning in warnings:

@@ -110,6 +110,16 @@ def test_settings_without_effect_are_noted_after_the_table(capsys: pytest.Captur
     assert "Note: fleet.engine.startup_time: the first workers are ready" in capsys.readouterr().out
 
 
+def test_a_run_that_served_nobody_does_not_look_like_one_that_did(capsys: pytest.CaptureFixture[str]) -> None:
+    too_small = ["--set", "fleet.engine.num_gpu_blocks=1"]
+    assert cli.main(["run", "demo.yaml", "--no-save", *too_small]) == 0
+    assert capsys.readouterr().out == (
+        "None of 5 requests got a token: there is nothing to measure.\n"
+        "Warning: 5 of 5 requests were rejected: a prompt of 100 tokens is too long for the KV pool of 64 tokens "
+        "(num_gpu_blocks 1 x block_size 64)\n"
+    )
+
+
 def test_results_of_an_earlier_run_are_replaced() -> None:
     assert cli.main(["run", "demo.yaml", "--quiet"]) == 0
     assert cli.main(["run", "demo.yaml", "--quiet", "--set", "workload.request_count=2"]) == 0
