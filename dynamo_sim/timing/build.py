@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -15,6 +16,8 @@ from dynamo_sim.timing.profile_source import load_profile
 class TimingArgs(Protocol):
     """The engine arguments that decide about durations."""
 
+    @property
+    def engine_type(self) -> str: ...
     @property
     def num_gpu_blocks(self) -> int: ...
     @property
@@ -40,8 +43,15 @@ def build_timing(args: TimingArgs) -> PassTiming:
             f"aic_backend {args.aic_backend!r}: pass durations from aiconfigurator are not supported; "
             "leave it out, or give measured durations as planner_profile_data"
         )
+    timing: PolynomialTiming | ProfileTiming
     if args.planner_profile_data is not None:
         grid = load_profile(args.planner_profile_data).grid
-        return ProfileTiming(grid, args.speedup_ratio, args.decode_speedup_ratio)
-    total_kv_tokens = args.num_gpu_blocks * args.block_size
-    return PolynomialTiming(total_kv_tokens, args.speedup_ratio, args.decode_speedup_ratio)
+        timing = ProfileTiming(grid, args.speedup_ratio, args.decode_speedup_ratio)
+    else:
+        total_kv_tokens = args.num_gpu_blocks * args.block_size
+        timing = PolynomialTiming(total_kv_tokens, args.speedup_ratio, args.decode_speedup_ratio)
+    if args.engine_type == "sglang" and math.isnan(timing.decode_ratio):
+        timing.decode_ratio = (
+            0.0  # zero times infinity: SGLang-style workers then scale nothing, others refuse
+        )
+    return timing

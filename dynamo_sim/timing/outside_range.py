@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 
 @dataclass
 class MeasuredRange:
@@ -43,16 +40,6 @@ class MeasuredRange:
         elif value > self.high:
             self.above += 1
             self.most = max(self.most, value)
-
-    def note_many(self, values: npt.NDArray[np.int64]) -> None:
-        """`note` for each of a non-empty array."""
-        least, most = int(values.min()), int(values.max())
-        if least < self.low:
-            self.below += int(np.count_nonzero(values < self.low))
-            self.least = min(self.least, least)
-        if most > self.high:
-            self.above += int(np.count_nonzero(values > self.high))
-            self.most = max(self.most, most)
 
 
 @dataclass

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-import numpy.typing as npt
-
-from dynamo_sim.timing.durations import pass_ms, pass_ms_many
+from dynamo_sim.timing.durations import pass_ms
 
 
 class PolynomialTiming:
@@ -52,14 +49,6 @@ class PolynomialTiming:
             ms = max(((-25.74 * (usage * usage)) + (54.01 * usage)) + 5.74, 1.0)
             known = self._decode_ms[kv_tokens] = pass_ms(ms, self.decode_ratio)
         return known
-
-    def decode_ms_many(
-        self, kv_tokens: npt.NDArray[np.int64], batch: int, context_tokens: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
-        """`decode_ms` of each pass of a stretch (arrays of shape (passes,)), bit for bit the same."""
-        usage = kv_tokens / self.total_kv_tokens
-        ms = np.maximum(((-25.74 * (usage * usage)) + (54.01 * usage)) + 5.74, 1.0)
-        return pass_ms_many(ms, self.decode_ratio)
 
 
 def _prefill_model_ms(tokens: float) -> float:

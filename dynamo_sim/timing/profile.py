@@ -6,10 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
-
-from dynamo_sim.timing.durations import pass_ms, pass_ms_many
+from dynamo_sim.timing.durations import pass_ms
 from dynamo_sim.timing.outside_range import MeasuredRange, OutsideRange
 from dynamo_sim.timing.profile_grid import ProfileGrid
 
@@ -74,25 +71,6 @@ class ProfileTiming:
             outside.decode_context_tokens.note(context_tokens)
         return self._decode(kv_tokens, context_tokens)
 
-    def decode_ms_many(
-        self, kv_tokens: npt.NDArray[np.int64], batch: int, context_tokens: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float64]:
-        """`decode_ms` of each pass of a stretch (arrays of shape (passes,)), bit for bit the same."""
-        if not len(kv_tokens):
-            return np.empty(0)
-        outside = self.outside_range
-        outside.decode_questions += len(kv_tokens)
-        outside.decode_kv_tokens.note_many(kv_tokens)
-        outside.decode_context_tokens.note_many(context_tokens)
-        grid = self.grid
-        active, context, itl = grid.decode_active_kv_tokens, grid.decode_context_length, grid.decode_itl
-        i, j = _segments(active, kv_tokens), _segments(context, context_tokens)
-        x1, x2, y1, y2 = active[i], active[i + 1], context[j], context[j + 1]
-        left = ((itl[i + 1, j] - itl[i, j]) / (x2 - x1)) * (kv_tokens - x1) + itl[i, j]
-        right = ((itl[i + 1, j + 1] - itl[i, j + 1]) / (x2 - x1)) * (kv_tokens - x1) + itl[i, j + 1]
-        ms = ((right - left) / (y2 - y1)) * (context_tokens - y1) + left
-        return pass_ms_many(np.maximum(ms, 1.0), self.decode_ratio)
-
     def _work_out_prefill(self, tokens: int) -> float:
         at = _segment(self._isl, tokens)
         ms = _line(self._isl[at], self._ttft_ms[at], self._isl[at + 1], self._ttft_ms[at + 1], tokens)
@@ -120,7 +98,3 @@ def _line(x1: float, y1: float, x2: float, y2: float, x: float) -> float:
 def _segment(axis: list[float], value: float) -> int:
     """The segment of ``axis`` that holds ``value``, or the one at the end that is continued to it."""
     return min(max(bisect_right(axis, value) - 1, 0), len(axis) - 2)
-
-
-def _segments(axis: npt.NDArray[np.float64], values: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    return np.clip(np.searchsorted(axis, values, side="right") - 1, 0, len(axis) - 2)

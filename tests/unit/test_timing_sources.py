@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynamo_sim.errors import ScenarioError
+from dynamo_sim.errors import ScenarioError, SimulationError
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.timing.polynomial import PolynomialTiming
 from dynamo_sim.timing.profile import ProfileTiming
@@ -72,7 +73,13 @@ def layers(folder: Path, meta: str = "model: meta-llama/Llama-3.1-8B\n") -> Path
 
 
 def args(**changes: Any) -> Any:
-    plain = {"num_gpu_blocks": 32, "block_size": 4, "speedup_ratio": 2.0, "decode_speedup_ratio": 1.0}
+    plain = {
+        "engine_type": "vllm",
+        "num_gpu_blocks": 32,
+        "block_size": 4,
+        "speedup_ratio": 2.0,
+        "decode_speedup_ratio": 1.0,
+    }
     return SimpleNamespace(**{**plain, "planner_profile_data": None, "aic_backend": None, **changes})
 
 
@@ -87,6 +94,16 @@ def test_engine_arguments_choose_the_timing(tmp_path: Path) -> None:
     assert build_timing(args()).decode_ms(28, 1, 1) == pytest.approx(16.322988 / 2)
     for source in (INSIDE, str(grid_npz(tmp_path / "p.npz")), str(pair(tmp_path / "pair"))):
         assert isinstance(build_timing(args(planner_profile_data=source)), ProfileTiming)
+
+
+@pytest.mark.parametrize("ratios", [(0.0, math.inf), (math.inf, 0.0)])
+def test_zero_times_infinity_scales_nothing_for_sglang_and_is_refused_by_others(
+    ratios: tuple[float, float],
+) -> None:
+    changes = dict(zip(("speedup_ratio", "decode_speedup_ratio"), ratios, strict=True))
+    assert build_timing(args(engine_type="sglang", **changes)).decode_ms(0, 1, 1) == 5.74
+    with pytest.raises(SimulationError, match="cannot take nan s"):
+        build_timing(args(**changes)).decode_ms(0, 1, 1)
 
 
 def test_durations_of_aiconfigurator_are_refused() -> None:
