@@ -13,6 +13,7 @@ from dynamo_sim.autoscaling.decision import Decision, Policy
 from dynamo_sim.autoscaling.view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, SimulationError
 from dynamo_sim.serving.controller import LARGEST_FLEET
+from dynamo_sim.shown import shown
 
 
 class PolicyError(SimulationError):
@@ -112,7 +113,7 @@ class Guarded:
             value, int | float | np.integer | np.floating
         ):
             raise PolicyError(
-                self.name, now_s, f"returned {repr(value)[:60]}, which is not a number of workers{_WANTED}"
+                self.name, now_s, f"returned {shown(value)}, which is not a number of workers{_WANTED}"
             )
         number = float(value) if isinstance(value, float | np.floating) else int(value)
         if isinstance(number, float) and (math.isnan(number) or math.isinf(number)):
@@ -122,9 +123,9 @@ class Guarded:
         if number < 0:
             raise PolicyError(self.name, now_s, f"returned a target of {int(number)}, below 0{_WANTED}")
         if number > LARGEST_FLEET:
-            shown = f"{number:g}" if number < 1e300 else "more than 1e300"
+            count = f"{number:g}" if number < 1e300 else "more than 1e300"
             raise PolicyError(
-                self.name, now_s, f"returned a target of {shown} workers, more than {LARGEST_FLEET}{_WANTED}"
+                self.name, now_s, f"returned a target of {count} workers, more than {LARGEST_FLEET}{_WANTED}"
             )
         return int(number)
 

@@ -137,6 +137,8 @@ def _notes(scenario: Scenario) -> Iterator[str]:
 def _autoscaler_notes(scenario: Scenario) -> Iterator[str]:
     autoscaler = scenario.autoscaler
     if autoscaler is None:
+        if "autoscaler" in scenario.model_fields_set:
+            yield "autoscaler: is empty, so nobody scales the fleet; it needs a policy or a manifest"
         return
     if autoscaler.period_s is not None and autoscaler.kind in ("fixed", "schedule"):
         yield f"autoscaler.period_s: not used by the policy {autoscaler.kind!r}, which knows its times"

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo_sim.errors import ScenarioError, SimulationError
+from dynamo_sim.shown import shown
 
 LARGEST_FLEET = 100_000
 """Targets beyond this are taken for a mistake."""
-
-LONGEST_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class PlannerController(PlainController):
             if not callable(getattr(planner, method, None)):
                 raise ScenarioError(
                     "a planner has the methods initial_tick_ms() and on_tick(metrics); "
-                    f"{_shown(planner)} has no {method}"
+                    f"{shown(planner)} has no {method}"
                 )
         self._planner = planner
 
@@ -147,11 +146,11 @@ class PlannerController(PlainController):
         answer, place = self._planner.on_tick(fleet.metrics()), f"the planner's answer at {now_ms} ms"
         if not isinstance(answer, Mapping):
             raise SimulationError(
-                f"{place} must be a dict with {', '.join(ANSWER_KEYS[:2])} and {ANSWER_KEYS[2]}, got {_shown(answer)}"
+                f"{place} must be a dict with {', '.join(ANSWER_KEYS)}, got {shown(answer, 100)}"
             )
         missing = [key for key in ANSWER_KEYS if key not in answer]
         if missing:
-            raise SimulationError(f"{place} lacks {', '.join(missing)}: {_shown(answer)}")
+            raise SimulationError(f"{place} lacks {', '.join(missing)}: {shown(answer, 100)}")
         _, target = (_target(answer[key], f"{place}: {key}") for key in ANSWER_KEYS[:2])
         following = answer["next_tick_ms"]
         next_ms = None if following is None else _time_ms(following, f"{place}: next_tick_ms")
@@ -171,10 +170,10 @@ def _target(value: Any, place: str) -> int | None:
         count = operator.index(value)
     except TypeError:
         raise SimulationError(
-            f"{place} must be a whole number of workers or None, got {_shown(value)}"
+            f"{place} must be a whole number of workers or None, got {shown(value)}"
         ) from None
     if not 0 <= count <= LARGEST_FLEET:
-        raise SimulationError(f"{place} must be from 0 to {LARGEST_FLEET} workers, got {_shown(value)}")
+        raise SimulationError(f"{place} must be from 0 to {LARGEST_FLEET} workers, got {shown(value)}")
     return count
 
 
@@ -182,16 +181,7 @@ def _time_ms(value: Any, place: str) -> float:
     try:
         return math.ldexp(value, 0)  # unlike float() it takes no texts
     except (TypeError, ValueError, OverflowError):
-        raise SimulationError(f"{place} must be a time in ms, got {_shown(value)}") from None
-
-
-def _shown(value: Any) -> str:
-    """A value for a message, shortened; a number of thousands of digits has no text at all."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return f"a {type(value).__name__} of thousands of digits"
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+        raise SimulationError(f"{place} must be a time in ms, got {shown(value)}") from None
 
 
 def is_due_later(next_ms: float | None, now_ms: float) -> bool:

@@ -7,6 +7,8 @@ import re
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
+from dynamo_sim.shown import shown
+
 _SUFFIXES = {
     "": Decimal(1),
     "n": Decimal("1e-9"),
@@ -25,24 +27,44 @@ _SUFFIXES = {
     "Pi": Decimal(2**50),
     "Ei": Decimal(2**60),
 }
-_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")
+_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
+
+LARGEST_QUANTITY = 2**63 - 1
+"""Kubernetes knows no larger one."""
+
+_LONGEST_TEXT = 60
+_FURTHEST_POWER = 4 * _LONGEST_TEXT
 
 
 def parse_quantity(quantity: Any) -> Decimal:
     """The exact value of a quantity such as ``"1500m"``, ``"10"``, ``"2k"``, ``"1Gi"``, ``"1e3"`` or a number.
 
     Raises:
-        ValueError: not a quantity.
+        ValueError: not a quantity, or larger than Kubernetes knows.
     """
-    if isinstance(quantity, bool) or not isinstance(quantity, str | int | float | Decimal):
-        raise ValueError(f"not a quantity: {quantity!r}")
-    if isinstance(quantity, float) and not math.isfinite(quantity):
-        raise ValueError(f"not a quantity: {quantity!r}")
-    match = _FORM.fullmatch(str(quantity).strip())
+    text = _text(quantity)
+    match = None if text is None else _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f"not a quantity: {quantity!r}")
+        raise ValueError(f"not a quantity: {shown(quantity)}")
     number, exponent, suffix = match.groups()
-    return Decimal(number + exponent) if exponent else Decimal(number) * _SUFFIXES[suffix or ""]
+    if exponent:
+        power = max(-_FURTHEST_POWER, min(int(exponent[1:]), _FURTHEST_POWER))
+        value = Decimal(f"{number}e{power}")
+    else:
+        value = Decimal(number) * _SUFFIXES[suffix or ""]
+    if abs(value) > LARGEST_QUANTITY:
+        raise ValueError(f"too large a quantity: {shown(quantity)}; the largest is 2^63 - 1")
+    return value
+
+
+def _text(quantity: Any) -> str | None:
+    """The text of what may be a quantity, or None."""
+    if isinstance(quantity, bool) or not isinstance(quantity, str | int | float | Decimal):
+        return None
+    if isinstance(quantity, int):
+        quantity = max(-LARGEST_QUANTITY - 2, min(quantity, LARGEST_QUANTITY + 1))
+    text = str(quantity).strip()
+    return text if len(text) <= _LONGEST_TEXT else None
 
 
 def quantity_milli(quantity: Any) -> int:

@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+LONGEST_WINDOW_S = 86400.0
+"""Of the stable window and of the delay of a scale-in."""
+
+
+class BadSettings(ValueError):
+    """Settings that Knative would refuse.
+
+    Attributes:
+        found: name of the setting and what is wrong with it, all of them.
+    """
+
+    def __init__(self, found: tuple[tuple[str, str], ...]) -> None:
+        self.found = found
+        super().__init__("; ".join(f"{name} {text}" for name, text in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +38,7 @@ class KpaSettings:
         target_burst_capacity: -1 for unlimited.
 
     Raises:
-        ValueError: a value Knative would refuse.
+        BadSettings: values Knative would refuse.
     """
 
     metric: str = "concurrency"
@@ -48,31 +64,53 @@ class KpaSettings:
     name: str = ""
 
     def __post_init__(self) -> None:
+        found = tuple(self._faults())
+        if found:
+            raise BadSettings(found)
+
+    def _faults(self) -> Iterator[tuple[str, str]]:
+        """Fields that Knative would refuse, and what they must be."""
         if self.metric not in ("concurrency", "rps"):
-            raise ValueError(f"metric is concurrency or rps, got {self.metric!r}")
-        if not self.window_s >= 1:
-            raise ValueError(f"the window is at least 1 s, got {self.window_s!r}")
-        if self.target is not None and not self.target > 0:
-            raise ValueError(f"the target is above 0, got {self.target!r}")
+            yield "metric", f"is concurrency or rps, got {self.metric!r}"
+        if not self.container_concurrency >= 0:
+            yield "container_concurrency", f"must be at least 0, got {self.container_concurrency:g}"
+        if not 0 <= self.scale_down_delay_s <= LONGEST_WINDOW_S:
+            yield (
+                "scale_down_delay_s",
+                f"must be from 0 s to {LONGEST_WINDOW_S:g} s, got {self.scale_down_delay_s:g} s",
+            )
+        for name in ("target", "concurrency_target_default", "rps_target_default"):
+            if getattr(self, name) is not None and not getattr(self, name) > 0:
+                yield name, f"must be above 0, got {getattr(self, name):g}"
         if not 0 < self.utilization <= 1:
-            raise ValueError(
-                f"the target utilization is above 0 % and at most 100 %, got {self.utilization * 100:g} %"
-            )
+            yield "utilization", f"must be above 0 % and at most 100 %, got {self.utilization * 100:g} %"
+        if not 1 <= self.window_s <= LONGEST_WINDOW_S:
+            yield "window_s", f"must be from 1 s to {LONGEST_WINDOW_S:g} s, got {self.window_s:g} s"
         if not 1 <= self.panic_window_percentage <= 100:
-            raise ValueError(f"the panic window is from 1 % to 100 %, got {self.panic_window_percentage!r}")
-        if not 110 <= self.panic_threshold_percentage <= 1000:
-            raise ValueError(
-                f"the panic threshold is from 110 % to 1000 %, got {self.panic_threshold_percentage!r}"
+            yield (
+                "panic_window_percentage",
+                f"must be from 1 % to 100 %, got {self.panic_window_percentage:g}",
             )
-        if not self.max_scale_up_rate > 1 or not self.max_scale_down_rate > 1:
-            raise ValueError("the rates of scaling up and down are above 1")
+        if not 110 <= self.panic_threshold_percentage <= 1000:
+            yield (
+                "panic_threshold_percentage",
+                f"must be from 110 % to 1000 %, got {self.panic_threshold_percentage:g}",
+            )
+        for name in ("max_scale_up_rate", "max_scale_down_rate"):
+            if not getattr(self, name) > 1:
+                yield name, f"must be above 1, got {getattr(self, name):g}"
         for name in ("min_scale", "max_scale", "initial_scale"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} is at least 0, got {getattr(self, name)}")
+                yield name, f"must be at least 0, got {getattr(self, name)}"
         if self.activation_scale < 1:
-            raise ValueError(f"activation_scale is at least 1, got {self.activation_scale}")
+            yield "activation_scale", f"must be at least 1, got {self.activation_scale}"
         if 0 < self.max_scale < self.min_scale:
-            raise ValueError(f"max_scale ({self.max_scale}) is below min_scale ({self.min_scale})")
+            yield (
+                "max_scale",
+                f"must be at least min-scale, {self.min_scale}, or 0 for none; got {self.max_scale}",
+            )
+        if self.target_burst_capacity < 0 and self.target_burst_capacity != -1:
+            yield "target_burst_capacity", f"must be -1 or at least 0, got {self.target_burst_capacity:g}"
 
     @property
     def total(self) -> float:

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_sim.autoscaling.kpa.settings import KpaSettings
-from dynamo_sim.autoscaling.manifests.section import Section, duration_s
+from dynamo_sim.autoscaling.kpa.settings import BadSettings, KpaSettings
+from dynamo_sim.autoscaling.manifests.section import Section
 
 PREFIX = "autoscaling.knative.dev/"
+
+Settings = dict[str, tuple[Any, Section, str]]
+"""Values by the fields of `KpaSettings`, and where each was written."""
 
 _NUMBERS = {
     "target": "target",
@@ -51,21 +54,21 @@ _CAMEL = {
 }
 
 
-def read_config(document: Section) -> dict[str, Any]:
+def read_config(document: Section) -> Settings:
     """Settings of the ConfigMap ``config-autoscaler``."""
     data = document.section("data")
     if data is None:
         return {}
-    found: dict[str, Any] = {}
+    found: Settings = {}
     for key in data.data:
-        if key.startswith("_"):
+        if str(key).startswith("_"):
             continue
         if not _read(data, key, key, found):
             data.warn(key, "has no effect here")
     return found
 
 
-def read_knative(document: Section, config: Mapping[str, Any]) -> KpaSettings:
+def read_knative(document: Section, config: Settings) -> KpaSettings:
     """The settings of a revision; problems and warnings go to the document's findings.
 
     Args:
@@ -79,7 +82,7 @@ def read_knative(document: Section, config: Mapping[str, Any]) -> KpaSettings:
         annotated = template.section("metadata") or Section({}, template.at("metadata"), document.findings)
         inner = template.section("spec") or Section({}, template.at("spec"), document.findings)
         _misplaced(metadata)
-    found: dict[str, Any] = dict(config)
+    found: Settings = dict(config)
     annotations = annotated.section("annotations") or Section(
         {}, annotated.at("annotations"), document.findings
     )
@@ -87,22 +90,25 @@ def read_knative(document: Section, config: Mapping[str, Any]) -> KpaSettings:
         if str(key).startswith(PREFIX):
             _annotation(annotations, str(key), found)
     if inner.has("containerConcurrency"):
-        limit = inner.number("containerConcurrency", 0.0, 0)
-        found["container_concurrency"] = limit
+        limit = inner.integer("containerConcurrency", 0, 0)
+        found["container_concurrency"] = limit, inner, "containerConcurrency"
         if limit > 0:
             inner.warn(
                 "containerConcurrency",
                 "caps the target and sizes a worker; it does not limit the requests a worker takes at once",
             )
     try:
-        return KpaSettings(**found, name=metadata.text("name"))
-    except ValueError as error:
-        if not document.findings.problems:  # else it may only follow from them
-            annotations.problem("", str(error))
+        return KpaSettings(
+            **{name: value for name, (value, _, _) in found.items()}, name=metadata.text("name")
+        )
+    except BadSettings as error:
+        for name, text in error.found:
+            _, section, key = found.get(name, (None, annotations, ""))
+            section.problem(key, text)
         return KpaSettings()
 
 
-def _annotation(section: Section, key: str, found: dict[str, Any]) -> None:
+def _annotation(section: Section, key: str, found: Settings) -> None:
     short = key.removeprefix(PREFIX)
     short = _CAMEL.get(short, short)
     if short == "class":
@@ -110,7 +116,7 @@ def _annotation(section: Section, key: str, found: dict[str, Any]) -> None:
         if not kind.startswith("kpa."):
             section.problem(key, f"only the class kpa.autoscaling.knative.dev is known, got {kind!r}")
     elif short == "metric":
-        found["metric"] = section.text(key, "concurrency", ("concurrency", "rps"))
+        found["metric"] = section.text(key, "concurrency", ("concurrency", "rps")), section, key
     elif short == "metric-aggregation-algorithm":
         if section.get(key) != "linear":
             section.warn(key, "the weighted exponential average has no counterpart; the linear one is used")
@@ -118,29 +124,38 @@ def _annotation(section: Section, key: str, found: dict[str, Any]) -> None:
         section.warn(key, "has no effect here")
 
 
-def _read(section: Section, key: str, short: str, found: dict[str, Any]) -> bool:
-    """Read one setting into ``found``; False when it is not known."""
-    if short in _NUMBERS:
-        number = section.number(key, 0.0, quoted=True)
-        if short == "target-utilization-percentage" or (
-            short == "container-concurrency-target-percentage" and number > 1  # there 0.7 is 70 %
-        ):
-            number /= 100
-        found[_NUMBERS[short]] = number
-    elif short in _COUNTS:
-        found[_COUNTS[short]] = section.integer(key, 0, 0, quoted=True)
-    elif short in _DURATIONS:
-        value = section.get(key)
-        seconds = duration_s(value) if isinstance(value, str) else None
-        if seconds is None:
-            section.problem(key, f"must be a duration such as 60s or 1m30s, got {value!r}")
-        else:
-            found[_DURATIONS[short]] = seconds
-    elif short in _FLAGS:
-        found[_FLAGS[short]] = section.boolean(key, True, quoted=True)
-    else:
+def _read(section: Section, key: str, short: str, found: Settings) -> bool:
+    """Read one setting into ``found`` unless there is a problem with it; False when it is not known."""
+    field = next((known[short] for known in (_NUMBERS, _COUNTS, _DURATIONS, _FLAGS) if short in known), None)
+    if field is None:
         return False
+    if not section.has(key):
+        section.problem(key, "has no value")
+        return True
+    problems = len(section.findings.problems)
+    value: Any
+    if short in _NUMBERS:
+        value = section.number(key, 0.0, quoted=True)
+        if short == "target-utilization-percentage" or (
+            short == "container-concurrency-target-percentage" and value > 1  # there 0.7 is 70 %
+        ):
+            value /= 100
+    elif short in _COUNTS:
+        value = section.integer(key, 0, 0, quoted=True)
+    elif short in _DURATIONS:
+        value = section.seconds(key, 0.0)
+        _doubt(section, key, short, value)
+    else:
+        value = section.boolean(key, True, quoted=True)
+    if len(section.findings.problems) == problems:
+        found[field] = value, section, key
     return True
+
+
+def _doubt(section: Section, key: str, short: str, seconds: float) -> None:
+    """A warning about durations that the simulation takes and Knative does not."""
+    if short in ("window", "stable-window") and (not 6 <= seconds <= 3600 or seconds % 1) and seconds >= 1:
+        section.warn(key, f"Knative takes whole seconds from 6s to 1h; {seconds:g} s are used here")
 
 
 def _misplaced(metadata: Section) -> None:

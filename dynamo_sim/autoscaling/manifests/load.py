@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dynamo_sim.autoscaling.decision import Policy
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.hpa import HpaPolicy, HpaSpec
@@ -16,9 +14,10 @@ from dynamo_sim.autoscaling.keda import KedaPolicy, ScaledObjectSpec
 from dynamo_sim.autoscaling.kpa import KpaPolicy, KpaSettings
 from dynamo_sim.autoscaling.manifests.hpa import read_hpa
 from dynamo_sim.autoscaling.manifests.keda import read_scaled_object
-from dynamo_sim.autoscaling.manifests.knative import read_config, read_knative
+from dynamo_sim.autoscaling.manifests.knative import Settings, read_config, read_knative
 from dynamo_sim.autoscaling.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.manifests.section import Findings, Section, walk
+from dynamo_sim.autoscaling.manifests.yaml_text import read_documents
 from dynamo_sim.errors import ScenarioError
 
 KNATIVE_KINDS = ("Service", "Configuration", "Revision", "PodAutoscaler")
@@ -83,7 +82,7 @@ def load_manifest(
     place, documents = _documents(source)
     findings = Findings()
     candidates: list[tuple[str, str, Section]] = []
-    config: dict[str, Any] = {}
+    config: Settings = {}
     for index, data in enumerate(documents):
         if data is None:
             continue
@@ -122,20 +121,7 @@ def _documents(source: Any) -> tuple[str, list[Any]]:
             text = Path(source).expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ScenarioError(f"{place}: cannot be read: {error}") from error
-    try:
-        found = [item for document in yaml.safe_load_all(text) for item in walk(document)]
-    except yaml.YAMLError as error:
-        if "{{" in text:
-            raise ScenarioError(
-                f"{place}: is a template with {{{{ }}}}; render it first (helm template)"
-            ) from error
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        problem = getattr(error, "problem", None) or str(error)
-        raise ScenarioError(f"{place}{line}: is no YAML: {problem}") from error
-    if "{{" in text and any("{{" in part for part in text.split("\n") if not part.lstrip().startswith("#")):
-        raise ScenarioError(f"{place}: is a template with {{{{ }}}}; render it first (helm template)")
-    return place, found
+    return place, [item for document in read_documents(text, place) for item in walk(document)]
 
 
 def _open(data: Any, index: int, count: int, place: str, findings: Findings) -> tuple[Section, str, str]:

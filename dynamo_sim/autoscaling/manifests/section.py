@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +10,19 @@ from typing import Any
 
 from dynamo_sim.autoscaling.hpa.quantity import quantity_milli
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.shown import shown
+
+LARGEST_INTEGER = 2**31 - 1
+"""Kubernetes counts replicas and seconds in 32 bits."""
+
+LARGEST_NUMBER = 1e15
+"""What is larger than any number of a manifest can sensibly be."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w|y)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31536000.0}
+
+LONGEST_DURATION_S = 9.2e9
+"""The 292 years a duration can hold there."""
 
 
 @dataclass
@@ -43,10 +52,12 @@ class Section:
         self.place = place
         self.findings = findings
         self._known: set[str] = set()
+        self._readable = True
         if data is None:
             data = {}
         if not isinstance(data, Mapping):
-            self.problem("", f"must be a mapping, got {_shown(data)}")
+            self.problem("", f"must be a mapping, got {shown(data)}")
+            self._readable = False
             data = {}
         self.data: Mapping[str, Any] = data
 
@@ -60,8 +71,9 @@ class Section:
         return f"{self.place}[{key}]" if isinstance(key, int) else f"{self.place}{joint}{key}"
 
     def problem(self, key: str | int, text: str) -> None:
-        """Note something that is wrong."""
-        self.findings.problems.append(f"{self.at(key)}: {text}")
+        """Note something that is wrong; of what is no mapping at all nothing more is said."""
+        if self._readable:
+            self.findings.problems.append(f"{self.at(key)}: {text}")
 
     def warn(self, key: str | int, text: str) -> None:
         """Note something that is accepted but has no effect, or not the one it has in a cluster."""
@@ -103,7 +115,7 @@ class Section:
         """The mappings of a list inside."""
         found = self.get(key, [])
         if not isinstance(found, list):
-            self.problem(key, f"must be a list, got {_shown(found)}")
+            self.problem(key, f"must be a list, got {shown(found)}")
             return []
         return [Section(item, f"{self.at(key)}[{index}]", self.findings) for index, item in enumerate(found)]
 
@@ -111,7 +123,7 @@ class Section:
         """A text, one of ``choices`` if there are any."""
         value = self.get(key, default)
         if not isinstance(value, str):
-            self.problem(key, f"must be a text, got {_shown(value)}")
+            self.problem(key, f"must be a text, got {shown(value)}")
             return default
         if choices and value not in choices and value != default:
             self.problem(key, f"must be one of {', '.join(choices)}, got {value!r}")
@@ -119,10 +131,13 @@ class Section:
         return value
 
     def integer(self, key: str, default: int, least: int | None = None, quoted: bool = False) -> int:
-        """A whole number from ``least``; ``quoted``: written as a text, such as in an annotation."""
+        """A whole number from ``least`` to `LARGEST_INTEGER`; ``quoted``: written as a text, as in an annotation."""
         value = self.number(key, default, least, quoted)
         if value != int(value):
-            self.problem(key, f"must be a whole number, got {_shown(self.data.get(key))}")
+            self.problem(key, f"must be a whole number, got {shown(self.data.get(key))}")
+            return default
+        if value > LARGEST_INTEGER:
+            self.problem(key, f"must be at most {LARGEST_INTEGER}, got {shown(self.data.get(key))}")
             return default
         return int(value)
 
@@ -133,10 +148,13 @@ class Section:
             try:
                 value = float(value)
             except ValueError:
-                self.problem(key, f"must be a number, got {value!r}")
+                self.problem(key, f"must be a number, got {shown(value)}")
                 return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            self.problem(key, f"must be a number, got {_shown(value)}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            self.problem(key, f"must be a number, got {shown(self.data.get(key))}")
+            return default
+        if abs(value) > LARGEST_NUMBER:
+            self.problem(key, f"too large a number: {shown(self.data.get(key))}")
             return default
         if least is not None and value < least:
             self.problem(key, f"must be at least {least:g}, got {value:g}")
@@ -149,7 +167,7 @@ class Section:
         if quoted and isinstance(value, str) and value.lower() in ("true", "false"):
             return value.lower() == "true"
         if not isinstance(value, bool):
-            self.problem(key, f"must be true or false, got {_shown(value)}")
+            self.problem(key, f"must be true or false, got {shown(value)}")
             return default
         return value
 
@@ -175,30 +193,34 @@ class Section:
             return default
         found = duration_s(value) if isinstance(value, str) else None
         if found is None:
-            self.problem(key, f"must be a duration such as 60s or 1m30s, got {_shown(value)}")
+            self.problem(key, f"must be a duration such as 60s or 1m30s, got {shown(value)}")
             return default
         return found
 
 
 def duration_s(text: str) -> float | None:
-    """Seconds of a duration such as ``1m30s``; None when it is none."""
+    """Seconds of a duration such as ``1m30s``; None when it is none, or endless."""
     if text == "0":
         return 0.0
     parts = list(_DURATION.finditer(text))
     if not parts or "".join(part.group() for part in parts) != text:
         return None
-    return sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+    seconds = sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+    return seconds if seconds <= LONGEST_DURATION_S else None
 
 
-def walk(data: Any) -> Iterator[Mapping[str, Any]]:
-    """A document, or the items of a ``List``."""
-    if isinstance(data, Mapping) and data.get("kind") == "List":
-        for item in data.get("items") or ():
-            yield from walk(item)
-    else:
+def walk(data: Any, around: tuple[int, ...] = ()) -> Iterator[Any]:
+    """A document, or the items of a ``List``; a list that contains itself is left out.
+
+    Args:
+        data: the document.
+        around: identities of the lists it is in.
+    """
+    if not isinstance(data, Mapping) or data.get("kind") != "List":
         yield data
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    elif id(data) not in around:
+        items = data.get("items") or ()
+        if not isinstance(items, list | tuple):
+            raise ScenarioError(f"the items of a List must be a list, got {shown(items)}")
+        for item in items:
+            yield from walk(item, (*around, id(data)))

@@ -1,0 +1,75 @@
+"""The documents of a pasted text, with Kubernetes' idea of YAML: no dates, no duplicate keys (`spec 10, 2.1`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from dynamo_sim.errors import ScenarioError
+
+
+def read_documents(text: str, place: str) -> list[Any]:
+    """All documents of a text; an empty one is None.
+
+    Args:
+        text: YAML or JSON.
+        place: how messages call the text.
+
+    Raises:
+        ScenarioError: it is no YAML, or a template; one line.
+    """
+    template = any("{{" in line for line in text.split("\n") if not line.lstrip().startswith("#"))
+    if template:
+        raise ScenarioError(f"{place}: is a template with {{{{ }}}}; render it first (helm template)")
+    try:
+        return list(yaml.load_all(text, Loader=_Loader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = "" if mark is None else f":{mark.line + 1}"
+        raise ScenarioError(f"{place}{at}: is no YAML: {error.problem or error.context}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ScenarioError(
+            f"{place}:{line}: is no text: it has a character that YAML does not allow"
+        ) from None
+    except RecursionError:
+        raise ScenarioError(f"{place}: is nested too deeply") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes dates for texts and refuses keys that are there twice."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as its parents declare it
+        first: [(tag, form) for tag, form in entries if not tag.endswith(":timestamp")]
+        for first, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        first: dict[str, yaml.Node] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
+                continue
+            if key.value in first:
+                line = first[key.value].start_mark.line + 1
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"duplicate key {key.value!r}; the first is on line {line}", key.start_mark
+                )
+            first[key.value] = key
+        super().flatten_mapping(node)
+
+    def construct_number(self, node: yaml.ScalarNode) -> Any:
+        """A number; one of thousands of digits is none, and 1:30 is a text."""
+        if ":" in node.value:
+            return node.value
+        try:
+            whole = node.tag.endswith(":int")
+            return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+        except ValueError:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"no number: {node.value[:40]!r}", node.start_mark
+            ) from None
+
+
+for kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{kind}", _Loader.construct_number)
