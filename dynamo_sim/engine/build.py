@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.scheduler import Scheduler
@@ -28,19 +27,19 @@ def scheduler_factory(
     """
     shared_timing = timing if timing is not None else build_timing(args)
     interner = PrefixInterner(args.block_size)
-    engine = _engine_class(args.engine_type, capped)
+    engine = _engine_class(args.engine_type)
 
     def make(worker_id: int) -> Scheduler:
         rates = args.speculative_rates
         sampler = None if rates is None else BurstSampler(rates, args.aic_mtp_seed, worker_id)
-        return engine(args, shared_timing, interner, sampler)
+        return engine(args, shared_timing, interner, sampler, capped=capped)
 
     return make
 
 
-def _engine_class(engine_type: str, capped: bool) -> Callable[..., Scheduler]:
+def _engine_class(engine_type: str) -> Callable[..., Scheduler]:
     if engine_type == "sglang":
         from dynamo_sim.engine.sglang import SglangScheduler
 
         return SglangScheduler
-    return TrtllmScheduler if engine_type == "trtllm" else partial(VllmScheduler, capped=capped)
+    return TrtllmScheduler if engine_type == "trtllm" else VllmScheduler

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 UNLIMITED = 1 << 62
 
-MOST_IDLE_PASSES = 1 << 22
-"""Decode passes in a row without any token; after so many only a dead end is left to report."""
+MOST_IDLE_PASSES = 1 << 17
+"""Passes in a row in which requests run and none gets a token; without a time cap they would never end."""
 
 
 class SglangScheduler:
     """Prefill and decode in every pass, a prefix tree, a reserve for outputs to come, retraction.
 
     `start` admits what it can. When that is nobody it plans a stretch of decode passes, which `finish`
-    carries out; otherwise it carries out its one pass at once.
+    carries out; otherwise it carries out its one pass at once. Only a ``capped`` run may idle without end.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class SglangScheduler:
         timing: PassTiming,
         interner: PrefixInterner,
         sampler: BurstSampler | None = None,
+        capped: bool = False,
     ) -> None:
         options = args.sglang
         self.page_tokens = args.block_size
@@ -57,6 +58,7 @@ class SglangScheduler:
         self.timing = timing
         self.interner = interner
         self.sampler = sampler
+        self.capped = capped
         self.cache = RadixCache(self.pool_tokens, self.page_tokens)
         self.queue = WaitingQueue(options.schedule_policy == "lpm")
         self.batch = RunningBatch(self.page_tokens, self.clip_tokens)
@@ -144,9 +146,7 @@ class SglangScheduler:
                 batch.advance(passes - 1)
             emit(self, step, [])
         else:
-            self._idle_passes += passes
-            if self._idle_passes > MOST_IDLE_PASSES:
-                refuse_dead_end(self)
+            self._idle(passes)
         self.ratio.lower(passes)
 
     def live_requests(self) -> list[Request]:
@@ -175,10 +175,12 @@ class SglangScheduler:
         stats = scheduled_stats(self, pieces) if self.observed else None
         running = len(self.batch)
         victims = decode(self, step, newcomers, stats)
-        if pieces or step.tokens:
+        if step.tokens:
             self._idle_passes = 0
-        elif running and not victims and step.end_ms == now_ms:
-            refuse_dead_end(self)
+        elif running:
+            if not pieces and not victims and step.end_ms == now_ms:
+                refuse_dead_end(self)
+            self._idle(1)
         if victims:
             self.ratio.reset()
             self.queue.push_front(victims)
@@ -188,6 +190,11 @@ class SglangScheduler:
             add_queue(self, stats)
             step.stats = stats
         return step
+
+    def _idle(self, passes: int) -> None:
+        self._idle_passes += passes
+        if self._idle_passes > MOST_IDLE_PASSES and not self.capped:
+            refuse_dead_end(self)
 
     def _prefill_ms(self, pieces: list[Piece]) -> float:
         count = len(pieces)

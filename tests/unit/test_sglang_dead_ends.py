@@ -74,6 +74,21 @@ def workload(*records: tuple[float, int, int]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("drafts", [{}, {"aic_nextn": 2}])
+@pytest.mark.parametrize("max_passes", [1, 1000])
+def test_a_request_without_output_ends_the_run_unless_a_cap_does(
+    drafts: dict[str, int], max_passes: int
+) -> None:
+    idle = {
+        "workload": workload((0.0, 10, 0), (10.0, 10, 3)),
+        "engine": {"engine_type": "sglang", "block_size": 4, "num_gpu_blocks": 64, **drafts},
+        "workers": 1,
+    }
+    assert "request 0 asks for 0 output tokens" in answer(idle, max_stretch_passes=max_passes)["error"]
+    capped = answer({**idle, "max_sim_time_ms": 2e6}, max_stretch_passes=max_passes)
+    assert capped["report"]["completed_requests"] == 1
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_lone_request_that_outgrows_the_pool_ends_the_run(workers: int) -> None:
     tight = {
