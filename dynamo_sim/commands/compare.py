@@ -81,8 +81,8 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _variants(arguments: argparse.Namespace) -> Iterator[tuple[str, Scenario]]:
+    from dynamo_sim.commands.loading import load_and_build
     from dynamo_sim.errors import ScenarioError
-    from dynamo_sim.scenario import load_scenario
 
     axes: list[list[str]] = []
     for text in arguments.vary:
@@ -95,7 +95,7 @@ def _variants(arguments: argparse.Namespace) -> Iterator[tuple[str, Scenario]]:
         raise ScenarioError(f"--vary: {count} runs are too many to read side by side; at most {MOST_RUNS}")
     for path in arguments.scenarios:
         for choice in product(*axes):
-            scenario = load_scenario(path, [*arguments.overrides, *choice])
+            scenario, _ = load_and_build(path, arguments.overrides, choice)
             scenario = scenario.with_(**{"report.passes": False})
             short = [
                 f"{text.partition('=')[0].rpartition('.')[2]}={text.partition('=')[2]}" for text in choice

@@ -47,6 +47,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Load, run, save, print; nothing is saved of a run that fails."""
+    from dynamo_sim.commands.loading import naming
     from dynamo_sim.scenario import load_scenario
 
     scenario = load_scenario(arguments.scenario, arguments.overrides)
@@ -57,7 +58,8 @@ def handle(arguments: argparse.Namespace) -> int:
         folder = arguments.out or Path("results") / scenario.name
         _require_usable(folder)
     started = time.perf_counter()
-    result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
+    with naming(arguments.scenario):
+        result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
     summary = result.summary.with_wall_time((time.perf_counter() - started) * 1000.0)
     if folder is not None:
         result.save(folder, plots=scenario.report.plots, requests_format=scenario.report.requests_format)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dynamo_sim.scenario import Scenario
+from typing import Any
 
 
 def add_parser(subparsers: Any) -> None:
@@ -20,15 +17,14 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Check every file, also after a bad one; 2 if any is bad."""
+    from dynamo_sim.commands.loading import load_and_build
     from dynamo_sim.errors import ScenarioError
-    from dynamo_sim.scenario import load_scenario
     from dynamo_sim.scenario.checks import notes
 
     bad = False
     for file in arguments.files:
         try:
-            scenario = load_scenario(file)
-            warnings = _autoscaler_warnings(scenario, file)
+            scenario, warnings = load_and_build(file)
         except ScenarioError as error:
             bad = True
             print(error, file=sys.stderr)
@@ -40,16 +36,3 @@ def handle(arguments: argparse.Namespace) -> int:
             for warning in warnings:
                 print(f"{file}: warning: {warning}")
     return 2 if bad else 0
-
-
-def _autoscaler_warnings(scenario: Scenario, file: str) -> list[str]:
-    """What there is to say about the scaling policy; it is built for that, its manifest read."""
-    if scenario.autoscaler is None:
-        return []
-    from dynamo_sim.autoscaling.build import build_autoscaler
-    from dynamo_sim.errors import ScenarioError
-
-    try:
-        return build_autoscaler(scenario.autoscaler, scenario).warnings
-    except ScenarioError as error:
-        raise ScenarioError(*(f"{file}: {problem}" for problem in error.problems)) from error

@@ -16,6 +16,9 @@ LONGEST_FOUND = 60
 MOST_HOMES = 4
 """A key that is known in more sections than this was hardly meant for one of them."""
 
+MOST_LISTED = 12
+"""Most keys of a section that are listed when nothing is like an unknown one."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -176,7 +179,20 @@ def _hint(path: Path, models: tuple[type[BaseModel], ...], root: type[BaseModel]
         return f"; {name!r} belongs in {dotted(homes[0]) or 'the top level'}"
     if 1 < len(homes) <= MOST_HOMES:
         return f"; {name!r} belongs in {' or '.join(dotted(home) for home in homes)}"
-    return f"; known here: {', '.join(known)}" if len(known) <= 12 else ""
+    if len(known) <= MOST_LISTED:
+        return f"; known here: {', '.join(known)}"
+    close = _closest_by_a_word(name, known)
+    return f"; did you mean {close!r}?" if close else ""
+
+
+def _closest_by_a_word(name: str, options: Iterable[str]) -> str | None:
+    """The option that has a word most like `name`: ``block_size`` for ``blok``."""
+    by_word: dict[str, str] = {}
+    for option in options:
+        for word in option.split("_"):
+            by_word.setdefault(word, option)
+    close = difflib.get_close_matches(name.casefold(), by_word, n=1, cutoff=0.8)
+    return by_word[close[0]] if close else None
 
 
 def _keys_of(model: type[BaseModel]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
@@ -21,17 +21,29 @@ PATH_KEYS = ("path", "planner_profile_data", "manifest", "config")
 """Keys whose texts are paths; in an override they start from the current folder, as in any other argument."""
 
 
-def load_scenario(path: str | FilePath, overrides: Iterable[str] = ()) -> Scenario:
+OPTIONS = ("--set", "--vary")
+"""Options of the command line that bring overrides; errors name the one that did."""
+
+
+def load_scenario(
+    path: str | FilePath, overrides: Iterable[str] = (), varied: Iterable[str] = ()
+) -> Scenario:
     """Read and check a scenario file.
 
     Args:
         path: a YAML file; relative paths in it start from its folder.
         overrides: ``key=value`` texts like `scaling.0.workers=3`: a dotted key, and a value in YAML.
+        varied: more of them, applied last; errors call them ``--vary`` instead of ``--set``.
 
     Raises:
         ScenarioError: anything is wrong; one line ``file:line:column: key: what`` for each problem.
     """
     file = FilePath(path)
+    changes = [
+        (option, text)
+        for option, texts in zip(OPTIONS, (overrides, varied), strict=True)
+        for text in _texts(texts)
+    ]
     source = read_yaml(_text_of(file), str(path))
     if source.data is None:
         raise ScenarioError(f"{path}: the file is empty; a scenario needs at least name and workload")
@@ -39,14 +51,30 @@ def load_scenario(path: str | FilePath, overrides: Iterable[str] = ()) -> Scenar
         raise ScenarioError(
             f"{source.values[()]}: not a scenario: the file must be a section of keys like 'name: ...'"
         )
-    for override in overrides:
-        _apply(source, override)
+    for option, text in changes:
+        _apply(source, text, option)
     try:
         return Scenario.model_validate(source.data, context={BASE_DIR: file.resolve().parent})
     except ValidationError as error:
         places = [(_place(problem, source, str(path)), problem.text) for problem in explain(error, Scenario)]
         places.sort(key=lambda item: _order(item[0]))
         raise ScenarioError(*(f"{place}: {text}" for place, text in places)) from None
+
+
+def _texts(overrides: Iterable[str]) -> list[str]:
+    """The overrides as a list.
+
+    Raises:
+        ScenarioError: they are something else, like one text or a mapping.
+    """
+    if isinstance(overrides, Iterable) and not isinstance(overrides, str | bytes | Mapping):
+        texts = list(overrides)
+        if all(isinstance(text, str) for text in texts):
+            return texts
+    raise ScenarioError(
+        f"overrides: found {overrides!r}; must be a list of texts like ['fleet.workers=8']; "
+        "Scenario.with_ changes keys to values"
+    )
 
 
 def _text_of(file: FilePath) -> str:
@@ -63,10 +91,10 @@ def _text_of(file: FilePath) -> str:
         raise ScenarioError(f"{file}: cannot be read: {reason}") from None
 
 
-def _apply(source: Source, override: str) -> None:
+def _apply(source: Source, override: str, option: str) -> None:
     """Change the data of `source`; what comes from the override has it as its place."""
     key, equals, text = override.partition("=")
-    place = f"--set {override}"
+    place = f"{option} {override}"
     if not equals:
         raise ScenarioError(f"{place}: must be KEY=VALUE, like fleet.workers=8")
     try:
@@ -102,6 +130,6 @@ def _place(problem: Problem, source: Source, name: str) -> str:
 def _order(place: str) -> tuple[bool, int, int]:
     """Problems of the file by line and column, then those of overrides."""
     numbers = re.search(r":(\d+):(\d+)$", place)
-    if place.startswith("--set ") or numbers is None:
+    if place.startswith(OPTIONS) or numbers is None:
         return True, 0, 0
     return False, int(numbers[1]), int(numbers[2])

@@ -17,8 +17,8 @@ from rich.console import Console
 
 from dynamo_sim import cli, simulation
 from dynamo_sim.commands.progress import RunProgress
-from dynamo_sim.errors import SimulationError, TraceError
-from dynamo_sim.scenario import Scenario
+from dynamo_sim.errors import ScenarioError, SimulationError, TraceError
+from dynamo_sim.scenario import Scenario, load_scenario
 
 ROOT = Path(__file__).parents[2]
 
@@ -133,6 +133,32 @@ def test_results_of_an_earlier_run_are_replaced() -> None:
 def test_bad_scenario_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "none.yaml"]) == 2
     assert capsys.readouterr() == ("", "none.yaml: no such file\n")
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_a_bad_profile_is_named_with_the_file_of_the_scenario(
+    command: str, demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.npz").write_bytes(b"no zip")
+    demo.write_text(DEMO.replace("workers: 2", "engine: {planner_profile_data: bad.npz}"), encoding="utf-8")
+    assert cli.main([command, "demo.yaml"]) == 2
+    assert capsys.readouterr().err == (
+        f'demo.yaml: Failed to load planner_profile_data from "{Path("bad.npz").absolute()}": '
+        "bad.npz is no npz file\n"
+    )
+
+
+@pytest.mark.parametrize("overrides", ["fleet.workers=3", {"fleet.workers": 3}, [3], 3], ids=repr)
+def test_overrides_that_are_no_list_of_texts_are_an_error(overrides: Any) -> None:
+    with pytest.raises(ScenarioError, match=r"must be a list of texts like \['fleet.workers=8'\]"):
+        load_scenario("demo.yaml", overrides)
+
+
+def test_an_unknown_key_may_be_part_of_a_known_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "demo.yaml", "--set", "fleet.engine.blok=3"]) == 2
+    assert capsys.readouterr().err == (
+        "--set fleet.engine.blok=3: fleet.engine.blok: unknown key; did you mean 'block_size'?\n"
+    )
 
 
 def test_bad_trace_is_exit_code_2(

@@ -52,7 +52,15 @@ def test_lists_are_one_value(scenario: str, capsys: pytest.CaptureFixture[str]) 
         (["--vary", "fleet.workers"], "--vary fleet.workers: must be KEY=A,B,..., like fleet.workers=4,6,8"),
         (
             ["--vary", "fleet.worker=1"],
+            "--vary fleet.worker=1: fleet.worker: unknown key; did you mean 'workers'?",
+        ),
+        (
+            ["--set", "fleet.worker=1", "--vary", "fleet.workers=1,two"],
             "--set fleet.worker=1: fleet.worker: unknown key; did you mean 'workers'?",
+        ),
+        (
+            ["--vary", "fleet.workers=1,two"],
+            "--vary fleet.workers=two: fleet.workers: found 'two'; must be a whole number",
         ),
         (
             ["--vary", "fleet.workers=" + ",".join("1" * 65)],
@@ -65,3 +73,16 @@ def test_mistakes_get_one_line(
 ) -> None:
     assert main(["compare", scenario, *arguments]) == 2
     assert capsys.readouterr().err.strip() == message
+
+
+def test_a_profile_that_cannot_be_used_is_found_before_the_first_run(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = tmp_path / "bad.npz"
+    profile.write_bytes(b"no zip")
+    assert main(["compare", scenario, "--vary", f"fleet.engine.planner_profile_data=null,{profile}"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        f'{scenario}: Failed to load planner_profile_data from "{profile}": bad.npz is no npz file\n'
+    )
