@@ -41,6 +41,7 @@ from dynamo_sim.autoscaling.schedule import CronTarget, SchedulePolicy
 from dynamo_sim.autoscaling.sla import EngineLimits, SlaPolicy, SlaSettings
 from dynamo_sim.autoscaling.step_scaling import Step, StepAlarm, StepScalingPolicy
 from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
+from dynamo_sim.autoscaling.visibility import hidden_metrics
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import cluster_policies as cluster
 from dynamo_sim.scenario import policy_parts as parts
@@ -86,7 +87,12 @@ def _controller(
 ) -> AutoscalerController:
     engine = scenario.fleet.engine
     loops = _loops(policy, name, spec)
-    found = [*warnings, *unreachable_targets(policy, _facts(spec, scenario)), *_blind_at_zero(loops, spec)]
+    found = [
+        *warnings,
+        *unreachable_targets(policy, _facts(spec, scenario)),
+        *hidden_metrics(_scraped(loops), _metrics(spec)),
+        *_blind_at_zero(loops, spec),
+    ]
     return AutoscalerController(
         loops,
         _metrics(spec),
@@ -97,6 +103,12 @@ def _controller(
         engine.gpus_per_worker,
         list(dict.fromkeys(found)),
     )
+
+
+def _scraped(loops: Sequence[Loop]) -> list[MetricQuery]:
+    """What is asked of scrapes; a policy that does not say what it reads is left out."""
+    scraped = [loop.policy for loop in loops if not getattr(loop.policy, "direct", False)]
+    return [query for policy in scraped for query in reads_of(policy) or ()]
 
 
 def _blind_at_zero(loops: Sequence[Loop], spec: Autoscaler | None) -> list[str]:

@@ -100,9 +100,18 @@ class AutoscalerController:
 
     def notes(self, end_ms: float) -> list[str]:
         """What there is to say after a run that ended then."""
-        if self.decisions:
-            return []
-        return [f"no policy ever looked: the run ended at {end_ms / 1000.0:g} s, before the first look"]
+        if not self.decisions:
+            return [f"no policy ever looked: the run ended at {end_ms / 1000.0:g} s, before the first look"]
+        unseen = [
+            query
+            for pipeline in self._pipelines
+            for query, anything in pipeline.answered.items()
+            if not anything
+        ]
+        return [
+            f"{query} never had data in the whole run, at none of the looks"
+            for query in dict.fromkeys(unseen)
+        ]
 
     def decision_rows(self) -> list[dict[str, Any]]:
         return [decision.as_row() for decision in self.decisions]

@@ -50,6 +50,9 @@ class MetricsPipeline:
         queries: all that will be asked; None for anything (then everything is collected).
         settings: how metrics travel.
         offset: place of a target's scrapes in the interval, from 0 to 1; see `scrape_offsets`.
+
+    Attributes:
+        answered: for every query that was asked, whether there ever was data.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class MetricsPipeline:
         self.asked = None if asked is None else {query.metric for query in asked}
         windows = [query.window_s or self.settings.window_s for query in asked or ()]
         self.longest_s = ANY_WINDOW_S if asked is None else max(windows, default=0.0)
+        self.answered: dict[MetricQuery, bool] = {}
         self._answers: dict[tuple[bool, MetricQuery], tuple[float, Any]] = {}
         self._offset = offset
         self._scrapes: list[tuple[float, int]] = []
@@ -225,6 +229,7 @@ class PipelineView:
         """One number for the whole fleet."""
         asked = self._check(query)
         value = self._pipeline.cached((False, asked), self.now_s, lambda: self._value(asked))
+        self._note(asked, value is not None)
         return None if value is None else value * asked.scale
 
     def per_worker(self, query: MetricQuery | str) -> dict[int, Sample]:
@@ -233,7 +238,12 @@ class PipelineView:
         found: dict[int, Sample] = self._pipeline.cached(
             (True, asked), self.now_s, lambda: self._samples(asked)
         )
+        self._note(asked, bool(found))
         return found
+
+    def _note(self, asked: MetricQuery, anything: bool) -> None:
+        answered = self._pipeline.answered
+        answered[asked] = anything or answered.get(asked, False)
 
     def _samples(self, asked: MetricQuery) -> dict[int, Sample]:
         found = {}

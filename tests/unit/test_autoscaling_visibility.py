@@ -1,0 +1,112 @@
+"""Windows too short for the scrapes are told before the run; a metric that never had data is told after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynamo_sim.autoscaling import MetricQuery, MetricsPipeline, MetricsSettings
+from dynamo_sim.autoscaling.metrics import Observations
+from dynamo_sim.autoscaling.visibility import hidden_metrics
+from dynamo_sim.scenario import Scenario
+from dynamo_sim.simulation import run
+
+RATE = MetricQuery("generated_tokens", window_s=20)
+
+
+class AlwaysBusy:
+    """A worker whose every metric has data at any time."""
+
+    def sample(self, worker_id: int, now_s: float, names: Sequence[str]) -> Mapping[str, float]:
+        return dict.fromkeys(names, now_s)
+
+    def sample_fleet(self, now_s: float, names: Sequence[str]) -> Mapping[str, float]:
+        return dict.fromkeys(names, now_s)
+
+    def observations(self, worker_id: int, metric: str, since_s: float, until_s: float) -> Observations:
+        times = np.arange(np.floor(since_s * 10) + 1, np.floor(until_s * 10) + 1) / 10
+        return Observations(times, times)
+
+    def bridge(self, now_s: float) -> Mapping[str, Any]:
+        return {}
+
+
+def share_with_data(query: MetricQuery, settings: MetricsSettings) -> float:
+    """Of looks that come at all phases of the scrapes."""
+    pipeline = MetricsPipeline(AlwaysBusy(), [query], settings, lambda target: 0.4)
+    pipeline.worker_ready(0, 0.0)
+    looks = np.arange(200.0, 400.0, 1.37)
+    return float(np.mean([pipeline.view(float(at_s)).value(query) is not None for at_s in looks]))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(MetricQuery("generated_tokens", window_s=w) for w in (9.9, 21, 30.1, 45)),
+        *(MetricQuery("busy", window_s=w) for w in (9.9, 21, 30.1, 45)),
+        *(MetricQuery("ttft", "p95", window_s=w) for w in (3, 10, 15.2, 40)),
+        *(MetricQuery("waiting", "avg", window_s=w) for w in (3, 10, 15.2, 40)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("delay_s", [0.0, 5.0])
+def test_what_is_said_of_a_window_is_what_a_controller_meets(query: MetricQuery, delay_s: float) -> None:
+    settings = MetricsSettings(scrape_interval_s=15.0, scrape_delay_s=delay_s)
+    share, said = share_with_data(query, settings), " ".join(hidden_metrics([query], settings))
+    assert ("nothing is ever seen" in said) == (share == 0.0)
+    assert ("some looks see nothing" in said) == (0.0 < share < 1.0)
+
+
+@pytest.mark.parametrize(("lookback_s", "said"), [(4.0, "ever seen"), (12.0, "some looks"), (21.0, None)])
+def test_a_gauge_depends_on_the_lookback(lookback_s: float, said: str | None) -> None:
+    settings = MetricsSettings(scrape_interval_s=15.0, scrape_delay_s=5.0, lookback_s=lookback_s)
+    found = hidden_metrics([MetricQuery("waiting")], settings)
+    assert (share_with_data(MetricQuery("waiting"), settings) < 1.0) == bool(found)
+    if said is not None:
+        assert found[0].startswith("avg waiting: lookback_s is") and said in found[0]
+
+
+def test_the_line_names_the_window_and_a_sufficient_one() -> None:
+    assert hidden_metrics([RATE, RATE], MetricsSettings()) == [
+        "avg rate(generated_tokens)[20s]: window_s is 20, and with a scrape every 15 s that does not always hold the "
+        "two samples it needs: some looks see nothing; from 30 on it always does"
+    ]
+    assert hidden_metrics([RATE], MetricsSettings(perfect=True)) == []
+
+
+def scenario(metric: dict[str, Any], **metrics: Any) -> Scenario:
+    return Scenario.from_dict(
+        {
+            "name": "hidden",
+            "workload": {
+                "kind": "generated",
+                "arrivals": {"shape": "constant", "rate_rps": 2},
+                "input_tokens": 64,
+                "output_tokens": 8,
+                "duration_s": 90,
+            },
+            "fleet": {"workers": 2},
+            "autoscaler": {
+                "policy": {"kind": "target_tracking", "target": 100, **metric},
+                "metrics": metrics,
+                "min_workers": 1,
+            },
+        }
+    )
+
+
+def test_a_run_tells_which_metric_never_had_data() -> None:
+    hidden = run(scenario({"metric": "generated_tokens", "window_s": 10}, scrape_aligned=True))
+    assert any("nothing is ever seen" in line for line in hidden.warnings)
+    assert (
+        "avg rate(generated_tokens)[10s] never had data in the whole run, at none of the looks"
+        in hidden.warnings
+    )
+    assert run(scenario({"metric": "generated_tokens", "window_s": 60})).warnings == []
+
+
+def test_a_metric_that_had_data_once_is_not_told() -> None:
+    assert run(scenario({"metric": "ttft", "over": "p95"})).warnings == []
