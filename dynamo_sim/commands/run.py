@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -48,6 +47,8 @@ def add_parser(subparsers: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     """Load, run, save, print; nothing is saved of a run that fails."""
     from dynamo_sim.commands.loading import naming
+    from dynamo_sim.commands.results_folder import usable_folder, usable_page
+    from dynamo_sim.report.saving import is_result
     from dynamo_sim.scenario import load_scenario
 
     scenario = load_scenario(arguments.scenario, arguments.overrides)
@@ -55,8 +56,10 @@ def handle(arguments: argparse.Namespace) -> int:
         scenario = scenario.with_(**{"report.plots": False})
     folder = None
     if not arguments.no_save:
-        folder = arguments.out or Path("results") / scenario.name
-        _require_usable(folder)
+        folder = usable_folder(arguments.out or Path("results") / scenario.name)
+    replaced = folder is not None and is_result(folder)
+    if arguments.html is not None:
+        usable_page(arguments.html)
     started = time.perf_counter()
     with naming(arguments.scenario):
         result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
@@ -70,42 +73,16 @@ def handle(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         _print_table(scenario, summary, result.warnings)
         if folder is not None:
-            print(f"Results: {folder}")
+            print(f"Results: {folder}" + (" (replaced those of an earlier run)" if replaced else ""))
     return 0
 
 
 def _write_page(result: RunResult, path: Path) -> None:
-    from dynamo_sim.errors import ScenarioError
+    from dynamo_sim.output_file import file_of_option
+    from dynamo_sim.report.html import page
 
-    try:
-        result.save_html(path)
-    except OSError as error:
-        raise ScenarioError(f"--html {path}: cannot be written: {error.strerror}") from None
-
-
-def _require_usable(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or where results would replace files of another kind.
-
-    Raises:
-        ScenarioError: before the run has cost any time.
-    """
-    from dynamo_sim.errors import ScenarioError
-    from dynamo_sim.report.saving import OUR_FILES
-
-    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
-    if not existing.is_dir():
-        raise ScenarioError(f"{folder}: cannot be written, {existing} is a file; choose another --out")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise ScenarioError(
-            f"{folder}: cannot be written, {existing} is read-only for you; choose another --out"
-        )
-    if folder.is_dir() and not (folder / "meta.json").exists():
-        for name in OUR_FILES:
-            if (folder / name).exists():
-                raise ScenarioError(
-                    f"{folder}: {folder / name} would be replaced, and is not of an earlier result; "
-                    "choose another --out"
-                )
+    with file_of_option("--html", path) as draft:
+        draft.write_text(page(result), encoding="utf-8")
 
 
 def _run(scenario: Scenario, show_progress: bool) -> RunResult:

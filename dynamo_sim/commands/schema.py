@@ -17,11 +17,13 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Print or write the schema."""
+    from dynamo_sim.output_file import file_of_option
     from dynamo_sim.scenario.schema import scenario_schema_text
 
     text = scenario_schema_text()
     if arguments.out is None:
         sys.stdout.write(text)
     else:
-        arguments.out.write_text(text, encoding="utf-8")
+        with file_of_option("--out", arguments.out) as draft:
+            draft.write_text(text, encoding="utf-8")
     return 0

@@ -9,10 +9,10 @@ from collections.abc import Hashable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from pandas import NA
 
+from dynamo_sim.output_file import whole_file
 from dynamo_sim.report.plots.style import duration_text
 from dynamo_sim.report.saving import meta, scenario_yaml
 from dynamo_sim.report.summary import Summary
@@ -140,15 +140,9 @@ def save_page(result: RunResult, path: str | os.PathLike[str]) -> Path:
     Raises:
         OSError: the file cannot be written.
     """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.parent / f".{target.name}.{uuid4().hex}.tmp"
-    try:
+    with whole_file(path) as draft:
         draft.write_text(page(result), encoding="utf-8")
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return target
+    return Path(path)
 
 
 def _facts(result: RunResult) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from dynamo_sim.report.result import RunResult
 
+PACKAGE = "dynamo-sim"
 REQUEST_FORMATS = ("parquet", "csv")
 PICTURES = ("latency", "ttft_over_time", "timeline", "decisions", "gantt")
 OUR_FILES = (
@@ -67,12 +68,11 @@ def save_result(
         raise ValueError(
             f"requests_format must be one of {', '.join(REQUEST_FORMATS)}, got {requests_format!r}"
         )
-    target = Path(directory)
+    target = Path(directory).resolve()
     if target.exists() and not target.is_dir():
-        raise NotADirectoryError(f"{target} is a file, not a directory to save a result in")
-    parent = target.resolve().parent
-    parent.mkdir(parents=True, exist_ok=True)
-    draft = parent / f".{target.resolve().name}.{uuid4().hex}.tmp"
+        raise NotADirectoryError(f"{directory} is a file, not a directory to save a result in")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
     draft.mkdir()
     try:
         _write(result, draft, plots, requests_format)
@@ -111,10 +111,19 @@ def _move(draft: Path, target: Path, names: list[str]) -> None:
             (target / name).unlink(missing_ok=True)
 
 
+def is_result(directory: Path) -> bool:
+    """Whether a directory holds the result of an earlier run."""
+    try:
+        about = json.loads((directory / "meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(about, dict) and about.get("package") == PACKAGE
+
+
 def package_version() -> str:
     """The version of this package, or ``unknown`` where it runs without being installed."""
     try:
-        return version("dynamo-sim")
+        return version(PACKAGE)
     except PackageNotFoundError:
         return "unknown"
 
@@ -123,7 +132,7 @@ def meta(result: RunResult) -> dict[str, Any]:
     """What made the result (package, version, name and seed of the scenario), and what to know about it."""
     return {
         "name": getattr(result.scenario, "name", None),
-        "package": "dynamo-sim",
+        "package": PACKAGE,
         "seed": getattr(result.scenario, "seed", None),
         "version": package_version(),
         "warnings": result.warnings,

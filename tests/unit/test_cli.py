@@ -120,9 +120,13 @@ def test_a_run_that_served_nobody_does_not_look_like_one_that_did(capsys: pytest
     )
 
 
-def test_results_of_an_earlier_run_are_replaced() -> None:
+def test_results_of_an_earlier_run_are_replaced_and_the_last_line_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert cli.main(["run", "demo.yaml", "--quiet"]) == 0
-    assert cli.main(["run", "demo.yaml", "--quiet", "--set", "workload.request_count=2"]) == 0
+    assert cli.main(["run", "demo.yaml", "--set", "workload.request_count=2"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "Results: results/demo (replaced those of an earlier run)"
     summary = json.loads(Path("results/demo/summary.json").read_text(encoding="utf-8"))
     assert summary["completed_requests"] == 2
 
@@ -206,8 +210,27 @@ def unusable_content(folder: Path) -> str:
     return "out: out/scenario.yaml would be replaced, and is not of an earlier result; choose another --out\n"
 
 
+def other_content(folder: Path) -> str:
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("mine", encoding="utf-8")
+    return "out: holds other files, like thesis.tex, and no earlier result; choose another --out\n"
+
+
+def result_of_another_program(folder: Path) -> str:
+    folder.mkdir()
+    (folder / "meta.json").write_text('{"package": "mine"}', encoding="utf-8")
+    return "out: out/meta.json would be replaced, and is not of an earlier result; choose another --out\n"
+
+
 @pytest.mark.parametrize(
-    ("prepare", "out"), [(unusable_file, "out"), (unusable_parent, "out/deep"), (unusable_content, "out")]
+    ("prepare", "out"),
+    [
+        (unusable_file, "out"),
+        (unusable_parent, "out/deep"),
+        (unusable_content, "out"),
+        (other_content, "out"),
+        (result_of_another_program, "out"),
+    ],
 )
 def test_unusable_folder_is_refused_before_the_run(
     prepare: Callable[[Path], str],
@@ -219,6 +242,12 @@ def test_unusable_folder_is_refused_before_the_run(
     message = prepare(Path("out"))
     assert cli.main(["run", "demo.yaml", "--out", out]) == 2
     assert capsys.readouterr().err == message
+
+
+def test_a_folder_may_be_named_by_a_way_that_is_not_there(tmp_path: Path) -> None:
+    assert cli.main(["run", "demo.yaml", "--quiet", "--out", "a/../b", "--html", "c/../d/page.html"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "d", "demo.yaml"]
+    assert Path("b/summary.json").exists() and Path("d/page.html").exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
@@ -272,8 +301,12 @@ def test_schema_is_printed_or_written(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(printed)["title"] == "Scenario"
     assert cli.main(["schema", "--out", "schema.json"]) == 0
     assert Path("schema.json").read_text(encoding="utf-8") == printed
-    assert cli.main(["schema", "--out", "none/schema.json"]) == 1
-    assert capsys.readouterr().err == "none/schema.json: No such file or directory\n"
+    assert cli.main(["schema", "--out", "deep/schema.json"]) == 0
+    assert Path("deep/schema.json").read_text(encoding="utf-8") == printed
+    assert cli.main(["schema", "--out", "schema.json/schema.json"]) == 2
+    assert capsys.readouterr().err == "--out schema.json/schema.json: cannot be written: File exists\n"
+    assert cli.main(["schema", "--out", os.devnull]) == 0
+    assert Path(os.devnull).is_char_device()
 
 
 def test_help_and_version_end_well(capsys: pytest.CaptureFixture[str]) -> None:

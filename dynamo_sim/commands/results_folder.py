@@ -1,0 +1,51 @@
+"""Where a run may leave its results: refused before it has cost any time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dynamo_sim.errors import ScenarioError
+
+
+def usable_folder(folder: Path) -> Path:
+    """The folder to write results to: a new one, an empty one, or that of an earlier result.
+
+    Raises:
+        ScenarioError: it cannot be written, or holds something else.
+    """
+    from dynamo_sim.report.saving import OUR_FILES, is_result
+
+    if ".." in folder.parts:  # it may lead through folders that are not there
+        folder = folder.resolve()
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+    if not existing.is_dir():
+        raise ScenarioError(f"{folder}: cannot be written, {existing} is a file; choose another --out")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ScenarioError(
+            f"{folder}: cannot be written, {existing} is read-only for you; choose another --out"
+        )
+    if not folder.is_dir() or is_result(folder):
+        return folder
+    names = {path.name for path in folder.iterdir()}
+    for name in OUR_FILES:
+        if name in names:
+            raise ScenarioError(
+                f"{folder}: {folder / name} would be replaced, and is not of an earlier result; "
+                "choose another --out"
+            )
+    if names:
+        raise ScenarioError(
+            f"{folder}: holds other files, like {min(names)}, and no earlier result; choose another --out"
+        )
+    return folder
+
+
+def usable_page(file: Path) -> None:
+    """Refuse a page that would be a folder.
+
+    Raises:
+        ScenarioError: there is a folder of that name.
+    """
+    if file.is_dir():
+        raise ScenarioError(f"--html {file}: cannot be written: it is a folder")

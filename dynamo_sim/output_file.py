@@ -1,0 +1,47 @@
+"""Writing a file that a person named: all of it, or nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from dynamo_sim.errors import ScenarioError
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Where to write: a draft that replaces ``path``, whose folders are made, once it is complete.
+
+    Pipes and devices are written directly.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
+    try:
+        yield draft
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def file_of_option(option: str, path: str | os.PathLike[str]) -> Iterator[Path]:
+    """`whole_file` for an option of the command line.
+
+    Raises:
+        ScenarioError: the file cannot be written; the text names the option.
+    """
+    try:
+        with whole_file(path) as draft:
+            yield draft
+    except OSError as error:
+        raise ScenarioError(f"{option} {path}: cannot be written: {error.strerror or error}") from None
