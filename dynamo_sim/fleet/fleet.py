@@ -11,10 +11,8 @@ from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
+from dynamo_sim.sizes import MOST_WORKERS
 from dynamo_sim.workload.request import Outcome, Request
-
-MOST_WORKERS = 100_000
-"""Beyond this a target is a mistake."""
 
 
 class Stage(Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dynamo_sim.errors import SimulationError
 from dynamo_sim.workload.content import merge_runs
 from dynamo_sim.workload.request import Runs
 
@@ -11,6 +12,9 @@ __all__ = ["ROOT", "PrefixInterner", "merge_runs"]
 
 ROOT = 0
 """The empty prefix."""
+
+MOST_BLOCKS = 1 << 24
+"""Whole blocks of one token sequence; the reference numbers positions up to here."""
 
 
 class PrefixInterner:
@@ -42,6 +46,9 @@ class PrefixInterner:
         """Names of the whole blocks of a token sequence, first block first; a rest at the end has none.
 
         Runs that are not merged are merged first, at some cost.
+
+        Raises:
+            SimulationError: there are more than `MOST_BLOCKS`.
         """
         block_size = self.block_size
         stretches, mixed_names = self._stretches, self._mixed
@@ -71,6 +78,8 @@ class PrefixInterner:
                 missing = 0
             if length >= block_size:
                 whole = length // block_size
+                if len(names) + whole > MOST_BLOCKS:
+                    raise _too_long(runs, block_size)
                 length -= whole * block_size
                 stretch = stretches.get((parent, value))
                 while stretch is not None and stretch[1] < whole:
@@ -94,3 +103,11 @@ class PrefixInterner:
                 mixed = [(value, length)]
                 missing = block_size - length
         return names
+
+
+def _too_long(runs: Sequence[tuple[int, int]], block_size: int) -> SimulationError:
+    tokens = sum(length for _, length in runs)
+    return SimulationError(
+        f"a prompt of {tokens:,} tokens has more than {MOST_BLOCKS:,} blocks of {block_size:,} tokens; "
+        "shorten it, or raise the block size"
+    )

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from dynamo_sim.scenario.base import CheckedSpec, Fraction, Path, PositiveCount, Spec
+from dynamo_sim.scenario.base import CheckedSpec, Fraction, Path, Spec
 from dynamo_sim.scenario.files import existing_path
+from dynamo_sim.scenario.token_lengths import Tokens
 
 SECONDS_PER_DAY = 86400.0
 
@@ -233,7 +234,7 @@ class RetimedArrivals(ArrivalSpec):
     format: Literal["mooncake", "mooncake-delta", "applied_compute_agentic", "dynamo"] = "mooncake"
     """Format of the trace; its requests must not wait for requests of other conversations."""
 
-    trace_block_size: PositiveCount | None = None
+    trace_block_size: Tokens | None = None
     """Prompt tokens per hash id; null = 512, for dynamo what the trace says."""
 
     skip_bad_lines: bool = False

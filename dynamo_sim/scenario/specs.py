@@ -13,19 +13,20 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.autoscaler import Autoscaler
-from dynamo_sim.scenario.base import Count, NonNegative, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.base import NonNegative, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.checks import conflicts
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.explain import explain
 from dynamo_sim.scenario.files import BASE_DIR
 from dynamo_sim.scenario.startup import Startup
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
+from dynamo_sim.sizes import MOST_WORKERS
 
 
 class Fleet(Spec):
     """The workers a run starts with."""
 
-    workers: PositiveCount = 1
+    workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 1
     """Workers at time 0, all ready."""
 
     engine: EngineArgs = EngineArgs()
@@ -68,7 +69,7 @@ class ScalingStep(Spec):
     at_ms: NonNegative
     """When, in virtual time."""
 
-    workers: Count | None = None
+    workers: Annotated[int, Field(ge=0, le=MOST_WORKERS)] | None = None
     """Workers wanted from then on, starting ones included; null = look, and change nothing."""
 
 

@@ -17,8 +17,7 @@ from pydantic import (
 
 from dynamo_sim.scenario.base import Path, Problems, Spec
 from dynamo_sim.scenario.files import existing_path
-
-MOST_TOKENS = 2**31 - 1
+from dynamo_sim.sizes import MOST_TOKENS
 
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 PositiveNumber = Annotated[float, Field(gt=0)]

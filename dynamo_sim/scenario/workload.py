@@ -8,13 +8,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from dynamo_sim.scenario.base import Count, Fraction, NonNegative, Path, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.base import CheckedSpec, Count, Fraction, NonNegative, Path, Problems, Spec
 from dynamo_sim.scenario.files import existing_path
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
+from dynamo_sim.scenario.token_lengths import Tokens
+from dynamo_sim.sizes import MOST_REQUESTS
 
 DEFAULT_TRACE_BLOCK_TOKENS = 512
 
 Speedup = Annotated[float, Field(gt=0)]
+RequestCount = Annotated[int, Field(ge=1, le=MOST_REQUESTS)]
 FORMAT_ALIASES = {"mooncake_delta": "mooncake-delta", "agentic-mooncake": "agentic_mooncake"}
 
 TraceFormat = Annotated[
@@ -34,25 +37,25 @@ def _checked_paths(value: Any, info: ValidationInfo) -> Any:
     raise ValueError("must be a path, or a list of paths")
 
 
-class SyntheticWorkload(Spec):
+class SyntheticWorkload(CheckedSpec):
     """Requests of one length at constant intervals (spec 08, 10)."""
 
     kind: Literal["synthetic"]
     """Kind of workload."""
 
-    input_tokens: PositiveCount
+    input_tokens: Tokens
     """Prompt length of every request."""
 
-    output_tokens: PositiveCount
+    output_tokens: Tokens
     """Output length of every request."""
 
-    request_count: PositiveCount
+    request_count: RequestCount
     """Number of requests; with several turns the number of conversations."""
 
     arrival_interval_ms: NonNegative = 1.0
     """Time from one arrival to the next; 0 = all at once. Not used in a closed loop."""
 
-    turns_per_session: PositiveCount = 1
+    turns_per_session: RequestCount = 1
     """Turns of each conversation."""
 
     shared_prefix_ratio: Fraction = 0.0
@@ -66,6 +69,15 @@ class SyntheticWorkload(Spec):
 
     arrival_speedup_ratio: Speedup = 1.0
     """Divides arrival times and pauses; not used in a closed loop."""
+
+    def _conflicts(self) -> Iterator[tuple[Path, str]]:
+        total = self.request_count * self.turns_per_session
+        if total > MOST_REQUESTS:
+            yield (
+                ("turns_per_session",),
+                f"found {self.turns_per_session}; with request_count {self.request_count} these are {total} requests, "
+                f"and at most {MOST_REQUESTS} are possible",
+            )
 
     @property
     def is_plain(self) -> bool:
@@ -97,7 +109,7 @@ class TraceWorkload(Spec):
     format: TraceFormat = "mooncake"
     """Format of the trace."""
 
-    trace_block_size: PositiveCount | None = DEFAULT_TRACE_BLOCK_TOKENS
+    trace_block_size: Tokens | None = DEFAULT_TRACE_BLOCK_TOKENS
     """Prompt tokens per hash id; for dynamo null, or what the trace says."""
 
     shared_prefix_ratio: Fraction = 0.0

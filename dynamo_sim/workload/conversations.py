@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 
 from dynamo_sim.errors import ScenarioError, TraceError
-from dynamo_sim.workload.trace.fields import plain_number
+from dynamo_sim.workload.trace.fields import brief, plain_number
 from dynamo_sim.workload.trace.lines import SkippedLine
 from dynamo_sim.workload.turns import Turns
 
@@ -88,7 +88,7 @@ def schedule_open(conversations: Conversations, ratio: float, skip_bad_lines: bo
     noted as skipped where bad lines are to be skipped.
 
     Raises:
-        ScenarioError: ``ratio`` is not finite and positive.
+        ScenarioError: ``ratio`` is not finite and positive, or makes a time infinite.
         TraceError: a session has no start.
     """
     check_ratio(ratio)
@@ -97,7 +97,7 @@ def schedule_open(conversations: Conversations, ratio: float, skip_bad_lines: bo
         if not skip_bad_lines:
             session = starts.index(None)
             raise TraceError(
-                f"trace mode requires first_arrival_timestamp_ms for session {conversations.names[session]} "
+                f"trace mode requires first_arrival_timestamp_ms for session {brief(conversations.names[session])} "
                 "(give its first row a timestamp, or run a closed loop with concurrency)",
                 conversations.file,
                 conversations.first_line(session),
@@ -111,8 +111,23 @@ def schedule_open(conversations: Conversations, ratio: float, skip_bad_lines: bo
     known = array("d", (start for start in starts if start is not None))
     first = min(known, default=0.0)
     if ratio != 1.0:
-        conversations.delays = array("d", (delay / ratio for delay in conversations.delays))
-    return array("d", ((start - first) / ratio for start in known))
+        conversations.delays = sped_up(conversations.delays, ratio, "the pause before a turn")
+    return sped_up((start - first for start in known), ratio, "the arrival of a session")
+
+
+def sped_up(times_ms: Iterable[float], ratio: float, what: str) -> array[float]:
+    """Times divided by the arrival speed-up.
+
+    Raises:
+        ScenarioError: one of them becomes infinite.
+    """
+    divided = array("d", (time_ms / ratio for time_ms in times_ms))
+    if divided and max(divided) == inf:
+        raise ScenarioError(
+            f"{what} is infinitely late: the times of the workload, divided by arrival_speedup_ratio={ratio}, are "
+            "too large for a clock"
+        )
+    return divided
 
 
 def check_closed(conversations: Conversations, skip_bad_lines: bool = False) -> None:
@@ -125,7 +140,7 @@ def check_closed(conversations: Conversations, skip_bad_lines: bool = False) -> 
         return
     session = early[0]
     raise TraceError(
-        f"session {conversations.names[session]} has invalid first_arrival_timestamp_ms "
+        f"session {brief(conversations.names[session])} has invalid first_arrival_timestamp_ms "
         f"{plain_number(conversations.starts[session] or 0.0)} (0 or more; a closed loop shifts nothing)",
         conversations.file,
         conversations.first_line(session),

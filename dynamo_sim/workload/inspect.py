@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamo_sim.errors import TraceError
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.workload.conversations import Conversations, Workflow
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.trace.formats import TraceSource, canonical_format, one_by_one, read_trace
 from dynamo_sim.workload.trace.lines import SkippedLine, TraceLines
+from dynamo_sim.workload.trace.opening import is_readable_once
 from dynamo_sim.workload.transcript import Transcript
 from dynamo_sim.workload.turns import TurnTable
 
@@ -204,10 +207,16 @@ def detect_format(source: TraceSource) -> str:
 
     `mooncake` and `mooncake-delta` have the same fields. Conversations whose later turns never begin with the
     id the first one began with are taken for increments.
+
+    Raises:
+        TraceError: the file cannot be read, or only once, by who reads it after this.
     """
     first_ids: dict[str, Any] = {}
     later = repeating = 0
-    for line, record in TraceLines(one_by_one(source)[0], skip_bad_lines=True):
+    sample = one_by_one(source)[0]
+    if isinstance(sample, str | Path) and is_readable_once(Path(sample)):
+        raise TraceError("a pipe cannot be read twice; say which format it has (--format)", sample)
+    for line, record in TraceLines(sample, skip_bad_lines=True):
         if line > DETECTION_ROWS:
             break
         if not isinstance(record, dict):

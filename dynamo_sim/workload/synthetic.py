@@ -10,7 +10,7 @@ from typing import Protocol
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.workload.content import TOKEN_MASK, runs_of_ids
-from dynamo_sim.workload.conversations import Conversations
+from dynamo_sim.workload.conversations import Conversations, sped_up
 from dynamo_sim.workload.request import Request, Runs
 from dynamo_sim.workload.trace.fields import plain_number
 from dynamo_sim.workload.trace.tool_loops import check_shared_ratio, shared_blocks
@@ -127,7 +127,7 @@ def is_plain(load: SyntheticLoad) -> bool:
 def plain_arrivals(load: SyntheticLoad, ratio: float) -> array[float]:
     """Arrival k = (k x interval) / speed-up: a product (`spec 08, 10`)."""
     interval = float(load.arrival_interval_ms)
-    return array("d", (k * interval / ratio for k in range(load.request_count)))
+    return sped_up((k * interval for k in range(load.request_count)), ratio, "the last arrival")
 
 
 def session_starts(load: SyntheticLoad, ratio: float) -> array[float]:
@@ -135,7 +135,7 @@ def session_starts(load: SyntheticLoad, ratio: float) -> array[float]:
     interval = float(load.arrival_interval_ms)
     gap = 1000.0 / (1000.0 / interval) if interval else 0.0
     sums = accumulate(chain((0.0,), repeat(gap, load.request_count - 1)))
-    return array("d", (start / ratio for start in sums))
+    return sped_up(sums, ratio, "the last arrival")
 
 
 def synthetic_sessions(load: SyntheticLoad, block_tokens: int, ratio: float) -> Conversations:
@@ -164,7 +164,7 @@ def synthetic_sessions(load: SyntheticLoad, block_tokens: int, ratio: float) -> 
         names=_Names(load.request_count),
         rows=_EqualSessions(load.request_count, turns),
         starts=(),
-        delays=_Constant(delay / ratio, rows),
+        delays=_Constant(sped_up((delay,), ratio, "the pause before a turn")[0], rows),
     )
 
 

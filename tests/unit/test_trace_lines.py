@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 
 import pytest
 import zstandard
 
 from dynamo_sim.errors import ScenarioError, TraceError
+from dynamo_sim.workload.inspect import inspect_trace
+from dynamo_sim.workload.trace import lines
 from dynamo_sim.workload.trace.formats import canonical_format, read_trace
 from dynamo_sim.workload.trace.lines import TraceLines
 
@@ -43,6 +47,83 @@ def test_several_zstd_frames_are_one_file(tmp_path):
     path = tmp_path / "trace.zst"
     path.write_bytes(b"".join(zstandard.compress(f"{json.dumps(ROW)}\n".encode()) for _ in range(3)))
     assert len(read_trace(path).turns) == 3
+
+
+@pytest.mark.parametrize("left", [1, 40, -1])
+def test_a_zstd_file_that_is_cut_off_is_refused(tmp_path, left):
+    whole = zstandard.compress(
+        b"".join(f"{json.dumps({**ROW, 'hash_ids': [i]})}\n".encode() for i in range(99))
+    )
+    path = tmp_path / "trace.zst"
+    path.write_bytes(zstandard.compress(f"{json.dumps(ROW)}\n".encode()) + whole[:left])
+    assert "cut off" in str(refusal(path))
+
+
+def test_a_byte_order_mark_at_the_beginning_is_left_out(tmp_path):
+    path = tmp_path / "t"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(ROW).encode())
+    assert len(read_trace(path).turns) == 1
+    path.write_bytes(b"\xef\xbb\xbf\n" + json.dumps(ROW).encode())
+    assert [line for line, _ in TraceLines(path)] == [2]
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
+def test_devices_are_no_traces(path):
+    assert "it is a device" in str(refusal(path))
+
+
+def test_a_pipe_is_read_like_a_file(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(json.dumps(ROW),))
+    writer.start()
+    assert len(read_trace(path).turns) == 1
+    writer.join()
+
+
+def test_a_pipe_is_not_read_just_to_guess_its_format(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TraceError, match="say which format it has"):
+        inspect_trace(tmp_path / "pipe")
+
+
+def test_a_line_without_an_end_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "MOST_LINE_BYTES", 100)
+    path = write(tmp_path / "t", ROW, "x" * 101)
+    assert "the line has more than 100 bytes" in str(refusal(path, skip_bad_lines=True))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"x": "a\tb"}', "Invalid control character at column 9"),
+        ('{"x": "a', "Unterminated string starting at column 7"),
+        ("[" * 100_000, "lists or objects are nested too deeply"),
+        ('{"x": ' + "1" * 5000 + "}", "a number has thousands of digits"),
+        ('{"output_length": ' + "1" * 4000 + ', "hash_ids": []}', "found a number of more than 20 digits"),
+        (
+            '{"output_length": 1, "hash_ids": [1], "session_id": "\\ud800"}',
+            "session_id has half of a surrogate pair",
+        ),
+        (
+            '{"output_length": 2147483648, "hash_ids": [1]}',
+            "the answer has 2147483648 tokens; at most 2147483647",
+        ),
+        (
+            '{"output_length": 18446744073709551615, "hash_ids": [1]}',
+            "the answer has 18446744073709551615 tokens",
+        ),
+        (
+            '{"output_length": 1, "hash_ids": [1], "delay": 1, "session_id": "' + "a" * 999 + '"}',
+            "aaa... (found 1;",
+        ),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_bad_line_says_in_few_words_what_is_wrong(tmp_path, line, reason):
+    error = refusal(write(tmp_path / "t", line))
+    assert reason in error.message
+    assert len(error.message) < 200
 
 
 def test_blank_lines_are_skipped_but_count(tmp_path):

@@ -9,10 +9,8 @@ import numpy as np
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.random_streams import stream
 from dynamo_sim.scenario.arrivals import ConstantArrivals, GammaArrivals, PoissonArrivals, RateShape
+from dynamo_sim.sizes import MOST_REQUESTS
 from dynamo_sim.workload.generated.rates import Floats, rate_profile
-
-MOST_REQUESTS = 50_000_000
-"""More than this would fill the memory with arrival times alone."""
 
 LATEST_US = 2.0**53
 """Beyond this, 285 years, a float cannot count microseconds."""

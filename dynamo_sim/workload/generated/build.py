@@ -7,7 +7,8 @@ from array import array
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.arrivals import RetimedArrivals
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
-from dynamo_sim.workload.generated.arrival_times import MOST_REQUESTS, arrival_times_ms
+from dynamo_sim.sizes import MOST_REQUESTS
+from dynamo_sim.workload.generated.arrival_times import arrival_times_ms
 from dynamo_sim.workload.generated.draw_lengths import draw_lengths
 from dynamo_sim.workload.generated.retimed import retimed_source
 from dynamo_sim.workload.generated.turns import GeneratedTurns

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamo_sim.errors import TraceError
-from dynamo_sim.scenario.token_lengths import MOST_TOKENS
+from dynamo_sim.sizes import MOST_TOKENS
 
 
 def read_token_column(path: str | Path, column: str) -> npt.NDArray[np.int32]:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamo_sim.random_streams import stream
-from dynamo_sim.scenario.token_lengths import MOST_TOKENS, EmpiricalLengths, LognormalLengths, TokenLengths
+from dynamo_sim.scenario.token_lengths import EmpiricalLengths, LognormalLengths, TokenLengths
+from dynamo_sim.sizes import MOST_TOKENS
 from dynamo_sim.workload.generated.csv_column import read_token_column
 
 Lengths = npt.NDArray[np.int32]

@@ -7,7 +7,7 @@ from array import array
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.scenario.arrivals import RetimedArrivals
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
-from dynamo_sim.workload.conversations import Conversations, Workflow
+from dynamo_sim.workload.conversations import Conversations, Workflow, sped_up
 from dynamo_sim.workload.generated.arrival_times import arrival_times_ms
 from dynamo_sim.workload.plain_list import OpenList
 from dynamo_sim.workload.session_driver import SessionDriver
@@ -49,7 +49,7 @@ def retimed_source(
         times = arrival_times_ms(arrivals.profile, seed, count, spec.duration_s, speedup)
         starts: array[float] | None = array("d", times.tobytes())
         _keep(trace, order[: times.size])
-        trace.delays = array("d", (delay / speedup for delay in trace.delays))
+        trace.delays = sped_up(trace.delays, speedup, "the pause before a turn")
     else:
         starts = None
         _keep(trace, order[:count])

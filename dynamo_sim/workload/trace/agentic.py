@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_sim.workload.conversations import Workflow
-from dynamo_sim.workload.trace.fields import check_record, number, plain_number, text, wrong
+from dynamo_sim.workload.conversations import Workflow, sped_up
+from dynamo_sim.workload.trace.fields import (
+    brief,
+    check_lengths,
+    check_record,
+    is_text,
+    number,
+    plain_number,
+    text,
+    wrong,
+)
 from dynamo_sim.workload.trace.lines import BadLine, TraceLines
 from dynamo_sim.workload.trace.mooncake import CONTENT_FIELDS, RowContent, read_content
 from dynamo_sim.workload.turns import TurnTable
@@ -40,19 +49,20 @@ def _read_row(line: int, record: Any, block_tokens: int, seen: set[str]) -> _Row
     tool_wait = number(record, "tool_wait_ms") or 0.0
     session = text(record, "session_id")
     wait_for = record.get("wait_for", [])
-    if not isinstance(wait_for, list | tuple) or not all(isinstance(name, str) for name in wait_for):
+    if not isinstance(wait_for, list | tuple) or not all(map(is_text, wait_for)):
         raise wrong("wait_for", "a list of request ids", wait_for)
     if not request_id.strip():
         raise BadLine(f"trace line {line} has empty request_id")
     if request_id in seen:
-        raise BadLine(f"trace line {line} duplicates request_id {request_id}")
+        raise BadLine(f"trace line {line} duplicates request_id {brief(request_id)}")
     capacity = len(content.ids) * block_tokens
     length = capacity if content.input_tokens is None else content.input_tokens
     if length > capacity:
         raise BadLine(
-            f"trace line {line} has input_length {length} but only {capacity} tokens can be synthesized from "
-            f"{len(content.ids)} hash_ids at trace_block_size {block_tokens}"
+            f"trace line {line} has input_length {length} but only {capacity} tokens can be synthesized "
+            f"from {len(content.ids)} hash_ids at trace_block_size {block_tokens}"
         )
+    check_lengths(length, content.output_tokens)
     if timestamp is not None and timestamp < 0.0:
         raise BadLine(f"trace line {line} has invalid timestamp {plain_number(timestamp)} (ms, 0 or more)")
     wait_ms = delay + tool_wait
@@ -112,9 +122,9 @@ def _sound(rows: list[_Row], lines: TraceLines) -> list[_Row]:
         for position, row in enumerate(rows):
             for name in row.wait_for:
                 if name not in number_of:
-                    reason = f"request {row.request_id} waits for unknown request_id {name}"
+                    reason = f"request {brief(row.request_id)} waits for unknown request_id {brief(name)}"
                 elif number_of[name] == position:
-                    reason = f"request {row.request_id} cannot wait for itself"
+                    reason = f"request {brief(row.request_id)} cannot wait for itself"
                 else:
                     continue
                 bad.add(position)
@@ -125,7 +135,7 @@ def _sound(rows: list[_Row], lines: TraceLines) -> list[_Row]:
             if found is None:
                 return rows
             bad.add(found)
-            lines.refuse(rows[found].line, f"cycle detected at request {rows[found].request_id}")
+            lines.refuse(rows[found].line, f"cycle detected at request {brief(rows[found].request_id)}")
         rows = [row for position, row in enumerate(rows) if position not in bad]
 
 
@@ -153,6 +163,11 @@ def find_cycle(waits_for: Sequence[Sequence[int]]) -> int | None:
 
 
 def schedule_workflow(workflow: Workflow, ratio: float) -> None:
-    """Divide the times of a workflow by ``ratio``, in place (`spec 08, 8`)."""
-    workflow.starts = [None if start is None else start / ratio for start in workflow.starts]
-    workflow.wait_ms = [wait / ratio for wait in workflow.wait_ms]
+    """Divide the times of a workflow by ``ratio``, in place (`spec 08, 8`).
+
+    Raises:
+        ScenarioError: a time becomes infinite.
+    """
+    starts = iter(sped_up((start for start in workflow.starts if start is not None), ratio, "an arrival"))
+    workflow.starts = [None if start is None else next(starts) for start in workflow.starts]
+    workflow.wait_ms = sped_up(workflow.wait_ms, ratio, "the pause before a request")

@@ -10,7 +10,18 @@ from typing import Any
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.workload.conversations import Conversations, Workflow
 from dynamo_sim.workload.trace.dynamo_agents import Recorded, ToolLink, link_agents
-from dynamo_sim.workload.trace.fields import as_number, found, half_up, obj, require, text, whole, whole_list
+from dynamo_sim.workload.trace.fields import (
+    as_number,
+    brief,
+    check_lengths,
+    found,
+    half_up,
+    obj,
+    require,
+    text,
+    whole,
+    whole_list,
+)
 from dynamo_sim.workload.trace.lines import BadLine, SkippedLine, TraceLines
 from dynamo_sim.workload.turns import TurnTable
 
@@ -43,7 +54,7 @@ def _read_event(record: dict[str, Any], line: int) -> _Event:
         session, parent = text(context, "session_id"), text(context, "parent_session_id")
     if kind != "request_end" and kind not in TOOL_EVENTS:
         raise BadLine(
-            f"request trace schema only supports request_end/tool_* events, got {kind} "
+            f"request trace schema only supports request_end/tool_* events, got {brief(kind)} "
             f"(allowed: request_end, {', '.join(TOOL_EVENTS)})"
         )
     tool = obj(record, "tool")
@@ -102,6 +113,7 @@ def _read_request(event: _Event, line: int) -> Recorded:
             f"invalid request_end at line {line}: {len(hashes)} input_sequence_hashes, but input_length "
             f"{length} needs {-(-length // block)} of trace_block_size {block}"
         )
+    check_lengths(length, output)
     duration_ms = event.at_ms - start if total_ms is None else half_up(max(0.0, total_ms))
     end = start + max(0, duration_ms)
     return Recorded(name, start, end, length, output, hashes, block, event.session, event.parent, line)
@@ -132,7 +144,7 @@ class _Reader:
         request = _read_request(event, line)
         request.file = file
         if request.request_id in self.seen:
-            raise BadLine(f"duplicate request_id {request.request_id} at line {line}")
+            raise BadLine(f"duplicate request_id {brief(request.request_id)} at line {line}")
         if self.block_tokens not in (None, request.block_tokens):
             raise BadLine(
                 "mixed replay trace_block_size values are not supported: "

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from dynamo_sim.errors import TraceError
 from dynamo_sim.workload.trace.agentic import find_cycle
+from dynamo_sim.workload.trace.fields import brief
 
 MODES = ("blocking", "background")
 
@@ -67,8 +68,8 @@ def link_agents(
         chains.setdefault(session, []).append(row)
         if request.parent is not None and parents.setdefault(session, request.parent) != request.parent:
             raise TraceError(
-                f"session {session} has conflicting parent_session_id values: {parents[session]} "
-                f"and {request.parent}",
+                f"session {brief(session)} has conflicting parent_session_id values: "
+                f"{brief(parents[session])} and {brief(request.parent)}",
                 request.file,
                 request.line,
             )
@@ -104,7 +105,7 @@ def link_agents(
     cycle = find_cycle(rows)
     if cycle is not None:
         raise TraceError(
-            f"agentic request dependencies contain a cycle (at request {requests[cycle].request_id})",
+            f"agentic request dependencies contain a cycle (at request {brief(requests[cycle].request_id)})",
             requests[cycle].file,
             requests[cycle].line,
         )
@@ -120,7 +121,7 @@ def _start_and_id(request: Recorded) -> tuple[int, str]:
 
 
 def _fault(link: ToolLink, text: str) -> TraceError:
-    return TraceError(f"tool {link.tool} {text}", link.file, link.line)
+    return TraceError(f"tool {brief(link.tool)} {text}", link.file, link.line)
 
 
 def _check_links(requests: Sequence[Recorded], links: Sequence[ToolLink]) -> dict[str, list[ToolLink]]:
@@ -129,14 +130,16 @@ def _check_links(requests: Sequence[Recorded], links: Sequence[ToolLink]) -> dic
     links_of_child: dict[str, list[ToolLink]] = {}
     for link in links:
         if link.mode not in MODES:
-            raise _fault(link, f"has unsupported execution_mode {link.mode} (allowed: {', '.join(MODES)})")
+            raise _fault(
+                link, f"has unsupported execution_mode {brief(link.mode)} (allowed: {', '.join(MODES)})"
+            )
         for name in (link.source, link.consumer):
             if name is None:
                 continue
             if name not in session_of:
-                raise _fault(link, f"references unknown request_id {name}")
+                raise _fault(link, f"references unknown request_id {brief(name)}")
             if session_of[name] != link.session:
-                raise _fault(link, f"request {name} belongs to a different session")
+                raise _fault(link, f"request {brief(name)} belongs to a different session")
         if link.child is not None:
             links_of_child.setdefault(link.child, []).append(link)
     return links_of_child
@@ -148,8 +151,12 @@ def _only_link(links: Sequence[ToolLink], parent: str) -> ToolLink | None:
         return None
     if len(links) > 1:
         raise TraceError(
-            f"multiple tool events reference child session {links[1].child}", links[1].file, links[1].line
+            f"multiple tool events reference child session {brief(links[1].child or '')}",
+            links[1].file,
+            links[1].line,
         )
     if links[0].session != parent:
-        raise _fault(links[0], f"source request {links[0].source} is not in parent session {parent}")
+        raise _fault(
+            links[0], f"source request {brief(links[0].source)} is not in parent session {brief(parent)}"
+        )
     return links[0]

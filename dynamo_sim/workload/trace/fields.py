@@ -8,14 +8,22 @@ beside its alias is a fault, unknown keys are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import floor, isfinite
+from math import floor, inf, isfinite
 from typing import Any
 
+from dynamo_sim.sizes import MOST_TOKENS
+from dynamo_sim.workload.trace.decimals import read_decimal
 from dynamo_sim.workload.trace.lines import BadLine, RepeatedKeys
 
 U32_MAX = (1 << 32) - 1
 U64_MAX = (1 << 64) - 1
 I32_MAX = (1 << 31) - 1
+
+MOST_DIGITS = 20
+"""Whole numbers in messages are cut to so many digits; every one that is allowed has fewer."""
+
+MOST_LETTERS = 60
+"""Names in messages are cut to so many letters."""
 
 
 def check_record(record: Any, known: frozenset[str]) -> None:
@@ -44,13 +52,21 @@ def found(value: Any) -> str:
 
 
 def plain_number(value: float) -> str:
-    """A number without a needless ``.0``: -7, 2.5, inf, NaN."""
+    """A number without a needless ``.0``, shortened where it is very long: -7, 2.5, inf, NaN."""
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**MOST_DIGITS else f"a number of more than {MOST_DIGITS} digits"
     if isinstance(value, float):
         if value != value:
             return "NaN"
         if isfinite(value) and value.is_integer() and abs(value) < 1e16:
             return str(int(value))
     return str(value)
+
+
+def brief(name: str) -> str:
+    """A name for a message: on one line, and shortened."""
+    name = " ".join(name.split())
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 3]}..."
 
 
 def half_up(value: float) -> int:
@@ -99,10 +115,11 @@ def as_number(name: str, value: Any) -> float:
         if isfinite(value):
             return value
     elif type(value) is int:
-        try:
+        if -U64_MAX <= value <= U64_MAX:
             return float(value)
-        except OverflowError:
-            pass
+        read = read_decimal(format(value)) if abs(value) < 1 << 1024 else inf
+        if isfinite(read):
+            return read
     raise wrong(name, "a finite number", value)
 
 
@@ -111,7 +128,16 @@ def text(record: dict[str, Any], name: str) -> str | None:
     value = record.get(name)
     if value is not None and not isinstance(value, str):
         raise wrong(name, "a text", value)
+    if value is not None and not is_text(value):
+        raise BadLine(f"failed to parse as JSON: {name} has half of a surrogate pair, which is no character")
     return value
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a text that UTF-8 can hold: JSON can spell what is none."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def whole_list(record: dict[str, Any], name: str, high: int = U64_MAX) -> list[int] | None:
@@ -126,6 +152,13 @@ def whole_list(record: dict[str, Any], name: str, high: int = U64_MAX) -> list[i
             if type(value) is not int or not 0 <= value <= high:
                 raise wrong(f"{name}[{position}]", f"a whole number from 0 to {high}", value)
     return list(values) if isinstance(values, tuple) else values
+
+
+def check_lengths(prompt_tokens: int, output_tokens: int) -> None:
+    """Refuse a prompt or an answer of more tokens than there can be."""
+    for what, tokens in (("prompt", prompt_tokens), ("answer", output_tokens)):
+        if tokens > MOST_TOKENS:
+            raise BadLine(f"the {what} has {plain_number(tokens)} tokens; at most {MOST_TOKENS} are possible")
 
 
 def obj(record: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
-import io
+import codecs
 import json
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import zstandard
 
 from dynamo_sim.errors import TraceError
+from dynamo_sim.workload.trace.decimals import as_written, read_decimal
+from dynamo_sim.workload.trace.opening import open_trace
 
-GZIP_SUFFIXES = (".gz",)
-ZSTD_SUFFIXES = (".zst", ".zstd")
+MOST_LINE_BYTES = 1 << 28
+"""A longer line is no record of a trace."""
 
 
 class BadLine(Exception):
@@ -43,7 +45,8 @@ class TraceLines:
     """The records of one trace, in order, with their line numbers.
 
     Iterating yields ``(line, value)``: the position from 1 and the parsed JSON value. Blank lines are left
-    out but counted (`spec 08, 3`). Inline records are taken as they are, numbered from 1.
+    out but counted (`spec 08, 3`); a byte order mark at the beginning is left out. Inline records are numbered
+    from 1 and taken as they would be read from a file.
 
     Args:
         source: path of a file of JSON lines (``.gz``, ``.zst`` and ``.zstd`` are decompressed), or the
@@ -64,14 +67,23 @@ class TraceLines:
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         if self._path is None:
-            yield from enumerate(self._records, start=1)
+            yield from enumerate(map(as_written, self._records), start=1)
             return
         decode = _DECODER.decode
         try:
-            with _open(self._path) as file:
-                for line, raw in enumerate(file, start=1):
-                    if raw.isspace():
+            with open_trace(self._path) as file:
+                read_line = partial(file.readline, MOST_LINE_BYTES + 1)
+                for line, raw in enumerate(iter(read_line, b""), start=1):
+                    if line == 1:
+                        raw = raw.removeprefix(codecs.BOM_UTF8)
+                    if not raw or raw.isspace():
                         continue
+                    if len(raw) > MOST_LINE_BYTES:
+                        raise TraceError(
+                            f"the line has more than {MOST_LINE_BYTES:,} bytes; a trace has one record a line",
+                            self.file,
+                            line,
+                        )
                     try:
                         value = decode(raw.decode("utf-8"))
                     except (ValueError, RecursionError) as error:
@@ -99,18 +111,6 @@ class TraceLines:
         return TraceError(text, self.file)
 
 
-def _open(path: Path) -> IO[bytes]:
-    suffix = path.suffix.lower()
-    if suffix in GZIP_SUFFIXES:
-        return io.BufferedReader(gzip.open(path, "rb"), 1 << 18)
-    if suffix in ZSTD_SUFFIXES:
-        stream = zstandard.ZstdDecompressor().stream_reader(
-            path.open("rb"), read_across_frames=True, closefd=True
-        )
-        return io.BufferedReader(stream, 1 << 18)
-    return path.open("rb")
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     plain = dict(pairs)
     if len(plain) == len(pairs):
@@ -125,12 +125,16 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant, parse_float=read_decimal)
 
 
 def _explain(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at column {error.colno}"
+        return f"{error.msg.removesuffix(' at')} at column {error.colno}"
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "lists or objects are nested too deeply"
+    if "digits" in str(error):
+        return "a number has thousands of digits"
     return str(error)

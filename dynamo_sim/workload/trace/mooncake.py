@@ -10,6 +10,8 @@ from dynamo_sim.workload.conversations import Conversations
 from dynamo_sim.workload.trace.fields import (
     I32_MAX,
     U32_MAX,
+    brief,
+    check_lengths,
     check_record,
     number,
     plain_number,
@@ -121,7 +123,7 @@ class _Reader:
         if session is None:
             if delay:
                 raise BadLine(
-                    f"trace line {line} sets delay on the first turn of session {name} "
+                    f"trace line {line} sets delay on the first turn of session {brief(name)} "
                     f"(found {plain_number(delay)}; only later turns wait)"
                 )
             delay = 0.0
@@ -129,10 +131,11 @@ class _Reader:
             delay = self._delay(line, name, session, timestamp, delay)
         if not length:
             raise BadLine(
-                f"session {name} turn {turn} must have a positive input_length "
+                f"session {brief(name)} turn {turn} must have a positive input_length "
                 f"(found {content.input_tokens if content.input_tokens is not None else 'none'}, "
                 f"with {len(content.ids)} hash_ids)"
             )
+        check_lengths(length, content.output_tokens)
 
         row = content.store(self.table, length)
         self.delays.append(delay)
@@ -156,7 +159,7 @@ class _Reader:
                 reference = self.references[session]
                 if reference is None:
                     raise BadLine(
-                        f"trace line {line} for session {name} cannot infer delay without a previous "
+                        f"trace line {line} for session {brief(name)} cannot infer delay without a previous "
                         "timestamp (give the earlier turn a timestamp, or this one a delay)"
                     )
                 delay = timestamp - reference

@@ -10,6 +10,7 @@ from dynamo_sim.errors import ScenarioError
 from dynamo_sim.workload.conversations import Conversations
 from dynamo_sim.workload.trace.fields import (
     as_number,
+    check_lengths,
     check_record,
     half_up,
     plain_number,
@@ -59,6 +60,7 @@ def _read_row(line: int, record: Any) -> _Loop:
                 f"trace line {line} tool_call_latency[{i}] must be a finite non-negative number "
                 f"(seconds), found {plain_number(value)}"
             )
+    check_lengths(prompt + sum(responses) + sum(outputs), max([*responses, final]))
     return _Loop(prompt, [*responses, final], outputs, latencies)
 
 

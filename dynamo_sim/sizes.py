@@ -1,0 +1,12 @@
+"""The largest sizes there are; more is a mistake, or would fill the memory."""
+
+from __future__ import annotations
+
+MOST_WORKERS = 100_000
+"""Workers of a fleet."""
+
+MOST_REQUESTS = 50_000_000
+"""Requests of a run; their arrival times alone are 400 MB."""
+
+MOST_TOKENS = 2**31 - 1
+"""Tokens of a prompt, of an answer, or behind one id of a trace."""
