@@ -26,6 +26,7 @@ from dynamo_sim.autoscaling.hpa.spec import (
 )
 from dynamo_sim.autoscaling.keda import KedaPolicy, ScaledObjectSpec
 from dynamo_sim.autoscaling.keda.formula import Formula
+from dynamo_sim.autoscaling.keda.formula_check import misread_names, shared_names
 from dynamo_sim.autoscaling.keda.spec import CronTrigger, Fallback, MetricTrigger, Modifiers, Trigger
 from dynamo_sim.autoscaling.kpa import KpaPolicy, KpaSettings
 from dynamo_sim.autoscaling.loop import Loop, loops_of, reads_of
@@ -323,8 +324,9 @@ class _Builder:
     def _keda(self, spec: cluster.KedaScaling) -> Any:
         if spec.manifest is not None:
             return self._manifest(spec)
+        triggers = tuple(_trigger(trigger, spec) for trigger in spec.triggers)
         made = ScaledObjectSpec(
-            triggers=tuple(_trigger(trigger, spec) for trigger in spec.triggers),
+            triggers=triggers,
             min_replicas=spec.min_replicas,
             max_replicas=spec.max_replicas,
             idle_replicas=spec.idle_replicas,
@@ -333,7 +335,7 @@ class _Builder:
             initial_cooldown_s=spec.initial_cooldown_s,
             fallback=None if spec.fallback is None else Fallback(**dict(spec.fallback)),
             behavior=_behavior(spec.behavior),
-            modifiers=_modifiers(spec),
+            modifiers=_modifiers(spec, triggers),
         )
         return KedaPolicy(made, _hpa_settings(spec))
 
@@ -427,13 +429,13 @@ def _trigger(
     )
 
 
-def _modifiers(spec: cluster.KedaScaling) -> Modifiers | None:
+def _modifiers(spec: cluster.KedaScaling, triggers: Sequence[Trigger]) -> Modifiers | None:
+    for name in shared_names(triggers):
+        raise ValueError(f"triggers: several are named {name!r}")
     given = spec.modifiers
     if given is None:
         return None
     formula = Formula(given.formula)
-    names = {trigger.name for trigger in spec.triggers}
-    for name in formula.names:
-        if name not in names:
-            raise ValueError(f"modifiers.formula: there is no trigger named {name!r}")
+    for problem in misread_names(formula, triggers):
+        raise ValueError(f"modifiers.formula: {problem}")
     return Modifiers(formula, quantity_milli(given.target), given.activation, given.metric_type)

@@ -12,8 +12,8 @@ import numpy as np
 from dynamo_sim.autoscaling.decision import Decision, Policy
 from dynamo_sim.autoscaling.view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, SimulationError
-from dynamo_sim.serving.controller import LARGEST_FLEET
 from dynamo_sim.shown import shown
+from dynamo_sim.sizes import MOST_WORKERS
 
 
 class PolicyError(SimulationError):
@@ -82,7 +82,7 @@ class Guarded:
 
         Raises:
             PolicyError: the policy raised, or its answer is not a decision, a whole number of workers from 0 to
-                `LARGEST_FLEET`, or None, or its next look is not after this one.
+                `MOST_WORKERS`, or None, or its next look is not after this one.
         """
         try:
             answer = self.policy.decide(now_s, view, fleet)
@@ -122,10 +122,10 @@ class Guarded:
             raise PolicyError(self.name, now_s, f"returned a target of {number!r}, a fraction{_WANTED}")
         if number < 0:
             raise PolicyError(self.name, now_s, f"returned a target of {int(number)}, below 0{_WANTED}")
-        if number > LARGEST_FLEET:
+        if number > MOST_WORKERS:
             count = f"{number:g}" if number < 1e300 else "more than 1e300"
             raise PolicyError(
-                self.name, now_s, f"returned a target of {count} workers, more than {LARGEST_FLEET}{_WANTED}"
+                self.name, now_s, f"returned a target of {count} workers, more than {MOST_WORKERS}{_WANTED}"
             )
         return int(number)
 
@@ -139,7 +139,7 @@ class Guarded:
             )
 
 
-_WANTED = f"; a target is a whole number from 0 to {LARGEST_FLEET}, or None for no change"
+_WANTED = f"; a target is a whole number from 0 to {MOST_WORKERS}, or None for no change"
 
 
 def _also(reason: str, more: str) -> str:

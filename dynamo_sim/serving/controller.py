@@ -10,9 +10,7 @@ from typing import Any, Protocol
 
 from dynamo_sim.errors import ScenarioError, SimulationError
 from dynamo_sim.shown import shown
-
-LARGEST_FLEET = 100_000
-"""Targets beyond this are taken for a mistake."""
+from dynamo_sim.sizes import MOST_WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +170,8 @@ def _target(value: Any, place: str) -> int | None:
         raise SimulationError(
             f"{place} must be a whole number of workers or None, got {shown(value)}"
         ) from None
-    if not 0 <= count <= LARGEST_FLEET:
-        raise SimulationError(f"{place} must be from 0 to {LARGEST_FLEET} workers, got {shown(value)}")
+    if not 0 <= count <= MOST_WORKERS:
+        raise SimulationError(f"{place} must be from 0 to {MOST_WORKERS} workers, got {shown(value)}")
     return count
 
 

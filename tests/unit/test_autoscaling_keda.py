@@ -6,10 +6,22 @@ from typing import Any
 
 import pytest
 
-from dynamo_sim.autoscaling import Decision, FleetView, KedaPolicy, MetricQuery, ScaledObjectSpec, StaticView
+from dynamo_sim.autoscaling import (
+    Decision,
+    FleetView,
+    HpaMetric,
+    KedaPolicy,
+    MetricQuery,
+    ScaledObjectSpec,
+    StaticView,
+    unreachable_targets,
+)
+from dynamo_sim.autoscaling.cron import CronWindow
 from dynamo_sim.autoscaling.keda import Fallback, MetricTrigger, Modifiers
 from dynamo_sim.autoscaling.keda.formula import Formula
+from dynamo_sim.autoscaling.keda.formula_check import misread_names, shared_names
 from dynamo_sim.autoscaling.keda.operator import OperatorState, operator_target
+from dynamo_sim.autoscaling.keda.spec import CronTrigger, ResourceTrigger
 
 WAITING = MetricQuery("waiting", reduce="sum")
 RUNNING = MetricQuery("running", reduce="sum")
@@ -204,3 +216,58 @@ def test_a_division_by_zero_is_an_error_of_the_metric() -> None:
         Formula("1 / a")({"a": 0.0})
     policy = keda(trigger(name="queue"), min_replicas=1, modifiers=Modifiers(Formula("1 / queue"), 1000))
     assert sync(policy, 0, 2, waiting=0).reason == "no metric"
+
+
+# ---------------------------------------------------------------- formulas that are doubtful
+
+
+A = MetricTrigger(MetricQuery("waiting", reduce="sum"), 5000, name="a")
+B = MetricTrigger(MetricQuery("kv_usage"), 5000, name="b")
+CRON = CronTrigger(CronWindow("0 8 * * *", "0 9 * * *", "UTC"), 4, "cron")
+CPU = ResourceTrigger(HpaMetric("Resource", "Utilization", 50, MetricQuery("busy"), "cpu"), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "triggers", "said"),
+    [
+        ("7", (A,), ["'7' reads no trigger"]),
+        ("1 / 0", (A,), ["reads no trigger", "can fail (float division by zero)"]),
+        ("a", (A, B), ["does not read b"]),
+        ("a - 3", (A,), ["can be negative (-3 with a = 0): that counts as 0"]),
+        ("b - 0.8", (B,), ["can be negative (-0.8 with b = 0)"]),
+        ("a / b", (A, B), ["can fail (float division by zero with a = 0 and b = 0)"]),
+        ("cron - 2", (CRON,), ["can be negative (-1 with cron = 1)"]),
+        ("cron - 1", (CRON,), []),
+        ("1 - b", (B,), []),  # a cache is never more than full
+        ("max(a - 3, 0)", (A,), []),
+        ("a ** 99999", (A,), ["can fail (Numerical result out of range with a = 1000)"]),
+        ("a % 0", (A,), ["can fail (math domain error with a = 0)"]),
+    ],
+)
+def test_a_formula_is_tried_at_the_ends_of_its_triggers(
+    text: str, triggers: tuple[Any, ...], said: list[str]
+) -> None:
+    spec = ScaledObjectSpec(triggers, modifiers=Modifiers(Formula(text), 5000))
+    found = unreachable_targets(KedaPolicy(spec))
+    assert len(found) == len(said)
+    assert all(words in line for words, line in zip(said, found, strict=True))
+
+
+def test_names_without_a_value_are_told() -> None:
+    assert misread_names(Formula("a + x + cpu"), (A, CPU)) == [
+        "there is no trigger named 'x'; there are a",
+        "'cpu' is a trigger on a resource, which has no value for a formula",
+    ]
+    assert shared_names((A, B, A)) == ["a"]
+
+
+def test_a_trigger_active_below_nothing_is_active_for_ever() -> None:
+    always = MetricTrigger(MetricQuery("waiting", reduce="sum"), 5000, activation=-1.0)
+    (line,) = unreachable_targets(KedaPolicy(ScaledObjectSpec((always,))))
+    assert "with the activation threshold -1 it is active for ever" in line
+
+
+@pytest.mark.parametrize("text", ["(" * 5000 + "a" + ")" * 5000, "-" * 5000 + "a", "a+" * 5000 + "a"])
+def test_an_endless_formula_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^formula .{1,80}: it has more than 200 parts$"):
+        Formula(text)

@@ -7,6 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dynamo_sim.shown import shown
+
+MOST_TOKENS = 200
+"""Longer formulas are refused; nobody writes them by hand."""
+
 Values = Mapping[str, float]
 _Compute = Callable[[Values], Any]
 _Node = tuple[str, _Compute]
@@ -59,6 +64,8 @@ class Formula:
         self.names: list[str] = []
         self._tokens = self._split(text)
         self._at = 0
+        if len(self._tokens) > MOST_TOKENS:
+            self._refuse(f"it has more than {MOST_TOKENS} parts")
         kind, self._compute = self._choice()
         if self._peek() is not None:
             self._refuse(f"unexpected {self._peek()!r}")
@@ -74,8 +81,8 @@ class Formula:
         """
         try:
             result = float(self._compute(values))
-        except (ZeroDivisionError, OverflowError) as error:
-            raise ValueError(f"formula {self.text!r}: {error}") from error
+        except (ArithmeticError, ValueError) as error:
+            raise ValueError(f"formula {self.text!r}: {error.args[-1]}") from error
         if not math.isfinite(result):
             raise ValueError(f"formula {self.text!r}: the result is {result}")
         return result
@@ -126,7 +133,7 @@ class Formula:
             )
 
     def _refuse(self, why: str) -> None:
-        raise ValueError(f"formula {self.text!r}: {why}")
+        raise ValueError(f"formula {shown(self.text)}: {why}")
 
     # ------------------------------------------------------------ grammar, loosest binding first
 

@@ -10,6 +10,7 @@ from dynamo_sim.autoscaling.cron import CronWindow
 from dynamo_sim.autoscaling.hpa.quantity import parse_quantity
 from dynamo_sim.autoscaling.hpa.spec import HpaBehavior, HpaMetric
 from dynamo_sim.autoscaling.keda.formula import Formula
+from dynamo_sim.autoscaling.keda.formula_check import misread_names, shared_names
 from dynamo_sim.autoscaling.keda.spec import (
     FALLBACK_BEHAVIORS,
     CronTrigger,
@@ -89,6 +90,8 @@ def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpe
         for section in spec.sections("triggers")
         if (trigger := _trigger(section, options)) is not None
     ]
+    for name in shared_names(triggers):
+        spec.problem("triggers", f"several are named {name!r}")
     if not triggers and not spec.findings.problems:
         spec.problem("triggers", "must have at least one entry")
     least = spec.integer("minReplicaCount", 0, 0)
@@ -170,10 +173,8 @@ def _modifiers(section: Section, triggers: list[Trigger]) -> Modifiers | None:
     except ValueError as error:
         section.problem("formula", str(error))
         return None
-    names = {trigger.name for trigger in triggers if trigger.name}
-    for name in formula.names:
-        if name not in names:
-            section.problem("formula", f"there is no trigger named {name!r}")
+    for problem in misread_names(formula, triggers):
+        section.problem("formula", problem)
     return None if target is None else Modifiers(formula, target, activation, metric_type)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from dynamo_sim.autoscaling.hpa import HpaMetric, HpaPolicy, HpaSpec
 from dynamo_sim.autoscaling.hpa.spec import Tolerance
 from dynamo_sim.autoscaling.keda import KedaPolicy, MetricTrigger
+from dynamo_sim.autoscaling.keda.formula_check import doubtful_formula
 from dynamo_sim.autoscaling.kpa import KpaPolicy
 from dynamo_sim.autoscaling.loop import loops_of
 from dynamo_sim.autoscaling.query import MetricQuery
@@ -50,6 +51,7 @@ def unreachable_targets(policy: Any, facts: FleetFacts | None = None) -> list[st
 
 def _lines(policy: Any, facts: FleetFacts) -> Iterator[str]:
     if isinstance(policy, KedaPolicy):
+        yield from doubtful_formula(policy.spec, facts.ceiling)
         for trigger in policy.spec.triggers:
             if isinstance(trigger, MetricTrigger):
                 yield from _activation(trigger, policy.spec.max_replicas, facts)
@@ -85,6 +87,11 @@ def _lines(policy: Any, facts: FleetFacts) -> Iterator[str]:
 
 
 def _activation(trigger: MetricTrigger, max_replicas: int, facts: FleetFacts) -> Iterator[str]:
+    if trigger.activation < 0:
+        yield (
+            f"{trigger.name or trigger.query} is never below 0, so with the activation threshold "
+            f"{trigger.activation:g} it is active for ever"
+        )
     top = facts.ceiling(trigger.query)
     if top is None:
         return
