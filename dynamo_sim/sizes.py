@@ -10,3 +10,6 @@ MOST_REQUESTS = 50_000_000
 
 MOST_TOKENS = 2**31 - 1
 """Tokens of a prompt, of an answer, or behind one id of a trace."""
+
+MOST_BLOCKS = 1 << 24
+"""Blocks of one token sequence; the reference numbers their positions up to here."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynamo_sim.errors import SimulationError
+from dynamo_sim.sizes import MOST_BLOCKS
 from dynamo_sim.workload.content import merge_runs
 from dynamo_sim.workload.request import Runs
 
@@ -12,9 +13,6 @@ __all__ = ["ROOT", "PrefixInterner", "merge_runs"]
 
 ROOT = 0
 """The empty prefix."""
-
-MOST_BLOCKS = 1 << 24
-"""Whole blocks of one token sequence; the reference numbers positions up to here."""
 
 
 class PrefixInterner:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
+from dynamo_sim.sizes import MOST_BLOCKS
 
 RUNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=6)
 
@@ -73,3 +76,9 @@ def test_fresh_names_are_unlike_every_other():
     names = [*interner.blocks([(1, 6)]), *interner.fresh(3), *interner.blocks([(2, 4)]), *interner.fresh()]
     assert len(set(names)) == len(names)
     assert interner.blocks([(1, 6)]) == names[:3]
+
+
+@pytest.mark.parametrize("runs", [[(1, 10**12)], [(1, 8), (2, 4 * MOST_BLOCKS)]])
+def test_a_prompt_of_too_many_blocks_is_refused_before_it_fills_the_memory(runs):
+    with pytest.raises(SimulationError, match="tokens has more than 16,777,216 blocks of 4 tokens"):
+        PrefixInterner(4).blocks(runs)

@@ -92,6 +92,27 @@ MALFORMED = {
         ENGINE + "    aic_nextn: 6\n",
         "x.yaml:9:16: fleet.engine.aic_nextn: found 6; must be at most 5",
     ),
+    "fleet-of-a-billion": (
+        GOOD + "fleet: {workers: 1000000000}\n",
+        "x.yaml:7:18: fleet.workers: found 1000000000; must be at most 100000",
+    ),
+    "scaling-to-a-billion": (
+        GOOD + "scaling: [{at_ms: 1, workers: 1000000000}]\n",
+        "x.yaml:7:31: scaling.0.workers: found 1000000000; must be at most 100000",
+    ),
+    "more-requests-than-memory": (
+        GOOD.replace("request_count: 3", "request_count: 1000000000000"),
+        "x.yaml:6:18: workload.request_count: found 1000000000000; must be at most 50000000",
+    ),
+    "more-turns-than-memory": (
+        GOOD.replace("request_count: 3", "request_count: 1000\n  turns_per_session: 1000000"),
+        "x.yaml:7:22: workload.turns_per_session: found 1000000; with request_count 1000 these are 1000000000 "
+        "requests, and at most 50000000 are possible",
+    ),
+    "prompt-of-a-trillion-tokens": (
+        GOOD.replace("input_tokens: 8", "input_tokens: 1000000000000"),
+        "x.yaml:4:17: workload.input_tokens: found 1000000000000; must be at most 2147483647",
+    ),
     "not-greater-than-zero": (
         GOOD + "  arrival_speedup_ratio: 0\n",
         "x.yaml:7:26: workload.arrival_speedup_ratio: found 0; must be greater than 0",

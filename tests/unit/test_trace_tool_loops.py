@@ -67,6 +67,12 @@ def test_halves_round_up(blocks, ratio, groups, shared):
         ({"final_assistant_response_length": None}, "missing field final_assistant_response_length"),
         ({"assistant_response_length": [1.0, 2]}, "assistant_response_length[0] must be a whole number"),
         ({"tool_call_latency": 3}, "tool_call_latency must be a list"),
+        ({"input_prompt_length": 10**13}, "the prompt has 10000000000014 tokens; at most 2147483647"),
+        (
+            {"tool_call_output_length": [2**27, 1]},
+            "134217744 tokens, more than 16777216 blocks of trace_block_size 4",
+        ),
+        ({"final_assistant_response_length": 2**64 - 1}, "the answer has 18446744073709551615 tokens"),
     ],
 )
 def test_errors(change, text):

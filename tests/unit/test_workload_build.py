@@ -131,6 +131,13 @@ def test_workflow_times_are_divided():
         (SINGLE, {"concurrency": 0}, "replay_concurrency must be at least 1"),
         (SINGLE, {"arrival_speedup_ratio": 0.0}, "ratio must be a finite positive number, got 0"),
         (SINGLE, {"format": "mooncake2"}, "got 'mooncake2'"),
+        (SINGLE, {"arrival_speedup_ratio": 1e-308}, "the arrival of a session is infinitely late"),
+        (TWO_TURNS, {"arrival_speedup_ratio": 1e-308}, "the pause before a turn is infinitely late"),
+        (
+            WORKFLOW,
+            {"format": "agentic_mooncake", "arrival_speedup_ratio": 1e-308},
+            "the pause before a request is infinitely late",
+        ),
         (SINGLE, {"trace_block_size": 0}, "trace_block_size must be greater than 0"),
         (LOOP, {"format": "applied_compute_agentic"}, "requires replay_concurrency because source traces"),
         (

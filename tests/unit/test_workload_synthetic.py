@@ -141,6 +141,17 @@ def test_with_ticks_even_plain_load_is_sessions_and_the_cap_only_stops_the_speed
         ({"turns_per_session": 2, "inter_turn_delay_ms": -1.0}, "inter_turn_delay_ms must be a finite"),
         ({"shared_prefix_ratio": 1.5}, "shared_prefix_ratio must be between 0.0 and 1.0, got 1.5"),
         ({"turns_per_session": 0, "ticks": True}, "turns_per_session must be at least 1"),
+        ({"arrival_interval_ms": 1e308}, "the last arrival is infinitely late"),
+        ({"arrival_speedup_ratio": 1e-308}, "divided by arrival_speedup_ratio=1e-308"),
+        ({"arrival_interval_ms": 1e308, "turns_per_session": 2}, "the last arrival is infinitely late"),
+        (
+            {"turns_per_session": 2, "inter_turn_delay_ms": 1e9, "arrival_speedup_ratio": 1e-300},
+            "the pause before a turn is infinitely late",
+        ),
+        (
+            {"input_tokens": 2**31 - 1, "shared_prefix_ratio": 0.1, "num_prefix_groups": 1},
+            "workload.input_tokens: found 2147483647; must be at most 67108864",
+        ),
     ],
 )
 def test_parameters_out_of_range(fields, text):

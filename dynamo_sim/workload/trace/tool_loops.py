@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.sizes import MOST_BLOCKS
 from dynamo_sim.workload.conversations import Conversations
 from dynamo_sim.workload.trace.fields import (
     as_number,
@@ -35,7 +36,7 @@ class _Loop:
     latencies_s: list[float]
 
 
-def _read_row(line: int, record: Any) -> _Loop:
+def _read_row(line: int, record: Any, block_tokens: int) -> _Loop:
     check_record(record, KNOWN_FIELDS)
     require(record, FIELDS)
     turns = whole(record, "num_turns") or 0
@@ -60,7 +61,13 @@ def _read_row(line: int, record: Any) -> _Loop:
                 f"trace line {line} tool_call_latency[{i}] must be a finite non-negative number "
                 f"(seconds), found {plain_number(value)}"
             )
-    check_lengths(prompt + sum(responses) + sum(outputs), max([*responses, final]))
+    longest = prompt + sum(responses) + sum(outputs)
+    check_lengths(longest, max([*responses, final]))
+    if longest > MOST_BLOCKS * block_tokens:
+        raise BadLine(
+            f"the longest prompt of trace line {line} has {longest} tokens, more than {MOST_BLOCKS} blocks of "
+            f"trace_block_size {block_tokens}"
+        )
     return _Loop(prompt, [*responses, final], outputs, latencies)
 
 
@@ -102,7 +109,7 @@ def read_applied_compute(lines: TraceLines, block_tokens: int, ratio: float, gro
     counter = 1
     for line, record in lines:
         try:
-            loop = _read_row(line, record)
+            loop = _read_row(line, record, block_tokens)
         except BadLine as bad:
             lines.refuse(line, bad)
             continue
