@@ -88,8 +88,10 @@ class FromManifest(ManifestOptions, PolicySpec):
                 field = type(self).model_fields[key]
                 if getattr(self, key) != field.get_default(call_default_factory=True):
                     yield (key,), "is not possible with a manifest, which says it itself"
-        elif self.name is not None:
-            yield ("name",), "is possible only with a manifest"
+        else:
+            for key in ("name", "metric_map", "resource_map"):
+                if getattr(self, key):
+                    yield (key,), "is possible only with a manifest"
 
     def _own_keys(self) -> list[str]:
         shared = {"kind", *FromManifest.model_fields}

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import yaml
 
 from dynamo_sim.autoscaling import MetricQuery
-from dynamo_sim.autoscaling.manifests import parse_promql
+from dynamo_sim.autoscaling.build import build_autoscaler
+from dynamo_sim.autoscaling.manifests import ManifestOptions, load_manifest, parse_promql
 from dynamo_sim.autoscaling.manifests.names import find_series
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario import Scenario
+
+WORKLOAD = {"kind": "synthetic", "input_tokens": 8, "output_tokens": 2, "request_count": 1}
 
 Q = MetricQuery
 
@@ -123,9 +131,90 @@ def test_a_query_may_leave_one_series_a_worker(text: str) -> None:
     ],
 )
 def test_a_query_is_refused_by_its_construct(text: str, construct: str) -> None:
-    with pytest.raises(ValueError, match=construct) as caught:
+    with pytest.raises(ValueError, match=construct):
         parse_promql(text)
-    assert str(caught.value).endswith("say metric:, reduce: and window_s: instead")
+
+
+def scaled_object(query: str, name: str = "") -> dict[str, Any]:
+    named = {"name": name} if name else {}
+    trigger = {"type": "prometheus", **named, "metadata": {"query": query, "threshold": "5"}}
+    return {"kind": "ScaledObject", "metadata": {"name": "x"}, "spec": {"triggers": [trigger]}}
+
+
+def problem_of(data: dict[str, Any], options: ManifestOptions | None = None) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        load_manifest(data, options)
+    (line,) = caught.value.problems
+    return line
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "stands_for"),
+    [
+        ("sum(my_queue)", "", Q("waiting", reduce="sum", window_s=60)),
+        ("sum(my_queue)", "queue", Q("waiting", reduce="sum", window_s=60)),
+        ("sum(vllm:num_requests_running) or vector(0)", "q", Q("running", reduce="sum", window_s=60)),
+        (
+            'histogram_quantile(0.9,\n sum(irate(vllm:time_to_first_token_seconds_bucket{a="b"}[5m])) by (le))',
+            "",
+            Q("ttft", "p95", "merge", 300),
+        ),
+        ("sum(irate(vllm:request_success_total[2m]))", "r", Q("requests_finished", "rate", "sum", 120)),
+        ("max_over_time(sglang:cache_hit_rate[2m])", "r", Q("prefix_hit_rate", "rate", "merge", 120)),
+    ],
+)
+def test_the_line_that_is_advised_can_be_pasted(query: str, name: str, stands_for: MetricQuery) -> None:
+    manifest = scaled_object(query, name)
+    before, line = problem_of(manifest).split("; say what the query stands for beside the manifest: ")
+    assert before.startswith("manifest (ScaledObject x): spec.triggers[0].metadata.query: ")
+    section = {"manifest": manifest, **yaml.safe_load(line)}
+    assert list(section["metric_map"]) == [name or query]
+    scenario = Scenario.from_dict({"name": "x", "workload": WORKLOAD, "autoscaler": section})
+    assert scenario.autoscaler is not None
+    built = build_autoscaler(scenario.autoscaler, scenario)
+    assert built._loops[0].policy.reads == (stands_for,)  # type: ignore[attr-defined]
+    assert not any("metric_map" in warning for warning in built.warnings)
+
+
+@pytest.mark.parametrize("name", ["my_queue", "vllm:time_to_first_token_seconds", "odd name: {x}"])
+def test_the_line_for_a_named_metric_can_be_pasted_too(name: str) -> None:
+    target = {"type": "AverageValue", "averageValue": "5"}
+    metrics = [{"type": "External", "external": {"metric": {"name": name}, "target": target}}]
+    manifest = {"kind": "HorizontalPodAutoscaler", "spec": {"maxReplicas": 5, "metrics": metrics}}
+    line = problem_of(manifest)
+    section = {"manifest": manifest, **yaml.safe_load(line[line.index("metric_map:") :])}
+    scenario = Scenario.from_dict({"name": "x", "workload": WORKLOAD, "autoscaler": section})
+    assert scenario.autoscaler is not None
+    assert build_autoscaler(scenario.autoscaler, scenario).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("query", "advice"),
+    [
+        ("vllm:num_requests_waiting", "wrap it in sum(...)"),
+        (
+            "histogram_quantile(0.95, rate(vllm:time_to_first_token_seconds_bucket[1m]))",
+            "put sum by (le) (...) around the rate inside histogram_quantile()",
+        ),
+        (
+            "rate(vllm:e2e_request_latency_seconds_sum[1m]) / rate(vllm:e2e_request_latency_seconds_count[1m])",
+            "put sum(...) around both sides of the division",
+        ),
+    ],
+)
+def test_a_series_a_worker_is_refused_with_the_way_to_one(query: str, advice: str) -> None:
+    assert problem_of(scaled_object(query)).endswith(f"and KEDA takes only one: {advice}")
+
+
+def test_entries_of_the_maps_that_nobody_reads_are_told() -> None:
+    maps = ManifestOptions(
+        metric_map={"q": Q("waiting", reduce="sum"), "typo": Q("running")}, resource_map={"cpu": Q("busy")}
+    )
+    manifest = load_manifest(scaled_object("sum(my_queue)", "q"), maps)
+    assert manifest.warnings == (
+        "metric_map: 'typo' has no effect: no metric that is read has this name",
+        "resource_map: 'cpu' has no effect: no metric that is read has this name",
+    )
 
 
 def test_what_has_no_effect_is_noted_once() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_sim.autoscaling.catalogue import Kind
 from dynamo_sim.autoscaling.cron import CronWindow
 from dynamo_sim.autoscaling.hpa.quantity import parse_quantity
 from dynamo_sim.autoscaling.hpa.spec import HpaBehavior, HpaMetric
@@ -21,6 +22,7 @@ from dynamo_sim.autoscaling.keda.spec import (
     ScaledObjectSpec,
     Trigger,
 )
+from dynamo_sim.autoscaling.manifests.advice import map_line_of_query
 from dynamo_sim.autoscaling.manifests.behavior import read_behavior
 from dynamo_sim.autoscaling.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.manifests.promql import parse_promql
@@ -227,22 +229,32 @@ def _query(metadata: Section, name: str, options: ManifestOptions) -> MetricQuer
     if not text:
         metadata.problem("query", "is missing")
         return None
-    mapped = options.metric_map.get(text) or (options.metric_map.get(name) if name else None)
+    mapped = options.mapped(text) or (options.mapped(name) if name else None)
     if mapped is not None:
         return mapped
     try:
         found = parse_promql(text)
     except ValueError as error:
-        metadata.problem("query", f"{error}: {text}")
+        line = map_line_of_query(text, name)
+        metadata.problem("query", f"{error}; say what the query stands for beside the manifest: {line}")
         return None
     for note in found.notes:
         metadata.warn("query", note)
     if found.per_worker:
         metadata.problem(
-            "query", f"gives one series a worker, and KEDA takes only one: wrap it in sum(...): {text}"
+            "query", f"gives one series a worker, and KEDA takes only one: {_one_series(found.query)}"
         )
         return None
     return found.query
+
+
+def _one_series(query: MetricQuery) -> str:
+    """How to make one series of a query that gives one a worker."""
+    if query.percent is not None:
+        return "put sum by (le) (...) around the rate inside histogram_quantile()"
+    if query.over == "mean" or query.spec.kind is Kind.RATIO:
+        return "put sum(...) around both sides of the division"
+    return "wrap it in sum(...)"
 
 
 def _own_query(metadata: Section) -> MetricQuery | None:

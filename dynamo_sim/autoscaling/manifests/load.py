@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ def load_manifest(
     Raises:
         ScenarioError: unreadable, malformed, not supported, or not exactly one autoscaler; one line a problem.
     """
-    options = options or ManifestOptions()
+    options = replace(options or ManifestOptions(), used=set())
     place, documents = _documents(source)
     findings = Findings()
     candidates: list[tuple[str, str, Section]] = []
@@ -105,6 +105,7 @@ def load_manifest(
     else:
         spec = read_knative(section, config)
     findings.refuse()
+    findings.warnings += options.unused()
     return Manifest(family, called, spec, tuple(findings.warnings), options)
 
 

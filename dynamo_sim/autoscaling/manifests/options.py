@@ -9,8 +9,10 @@ from datetime import datetime
 from dynamo_sim.autoscaling.catalogue import METRICS, Kind
 from dynamo_sim.autoscaling.cron import DEFAULT_START
 from dynamo_sim.autoscaling.hpa.spec import HpaSettings
+from dynamo_sim.autoscaling.manifests.advice import map_line
 from dynamo_sim.autoscaling.manifests.names import find_series
 from dynamo_sim.autoscaling.query import MetricQuery
+from dynamo_sim.shown import shown
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,31 @@ class ManifestOptions:
         resource_map: what stands for ``cpu`` or ``memory``, such as ``{"cpu": MetricQuery("busy")}``; one whole worker
             is requested of each. None of them is mapped without it.
         start_of_run: the wall clock at virtual time 0, for cron.
+        used: what was looked up so far: the map and the name.
     """
 
     hpa: HpaSettings = field(default_factory=HpaSettings)
     metric_map: Mapping[str, MetricQuery] = field(default_factory=dict)
     resource_map: Mapping[str, MetricQuery] = field(default_factory=dict)
     start_of_run: datetime = DEFAULT_START
+    used: set[tuple[str, str]] = field(default_factory=set, compare=False, repr=False)
+
+    def mapped(self, name: str) -> MetricQuery | None:
+        """What ``metric_map`` has for a name, if anything; it counts as used then."""
+        found = self.metric_map.get(name)
+        if found is not None:
+            self.used.add(("metric_map", name))
+        return found
+
+    def unused(self) -> list[str]:
+        """A line for every entry of ``metric_map`` and ``resource_map`` that nobody has asked for."""
+        given = [("metric_map", name) for name in self.metric_map]
+        given += [("resource_map", name) for name in self.resource_map]
+        return [
+            f"{key}: {shown(name)} has no effect: no metric that is read has this name"
+            for key, name in given
+            if (key, name) not in self.used
+        ]
 
     def named(self, name: str, total: bool) -> MetricQuery:
         """The query of a metric that is only named, as in an HPA.
@@ -40,7 +61,7 @@ class ManifestOptions:
         Raises:
             ValueError: there is no counterpart.
         """
-        mapped = self.metric_map.get(name)
+        mapped = self.mapped(name)
         if mapped is not None:
             return mapped
         if name in METRICS:
@@ -49,15 +70,15 @@ class ManifestOptions:
             series = find_series(name)
             if series is None or series.part:
                 raise ValueError(
-                    f"there is no counterpart of the metric {name!r}; say what it stands for: "
-                    f"metric_map: {{{name}: {{metric: waiting, reduce: sum, window_s: 60}}}}"
+                    f"there is no counterpart of the metric {name!r}; say what it stands for beside the manifest: "
+                    f"{map_line(name)}"
                 )
             metric, scale, single = series.metric, series.scale, series.single
         spec = METRICS[metric]
         if spec.kind is Kind.HISTOGRAM:
             raise ValueError(
-                f"{name!r} is a histogram; say which percentile is meant: metric_map: {{{name}: {{metric: {metric}, "
-                f"over: p95, window_s: 60}}}}"
+                f"{name!r} is a histogram; say which percentile is meant, beside the manifest: "
+                f"{map_line(name, metric)}"
             )
         if single and not total:
             raise ValueError(f"{name!r} is one series for the whole fleet, not one a worker")
@@ -72,9 +93,10 @@ class ManifestOptions:
             ValueError: it is not mapped.
         """
         mapped = self.resource_map.get(name)
+        self.used.add(("resource_map", name))
         if mapped is None:
             raise ValueError(
-                f"there is no model of the resource {name!r}; to let a worker's busy time stand for it, say "
-                f"resource_map: {{{name}: busy}}"
+                f"there is no model of the resource {name!r}; to let a worker's busy time stand for it, say beside the "
+                f"manifest: resource_map: {{{name}: busy}}"
             )
         return mapped

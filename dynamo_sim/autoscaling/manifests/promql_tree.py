@@ -31,9 +31,6 @@ MOST_TOKENS = 200
 class Unmapped(ValueError):
     """A construct of PromQL that is not understood."""
 
-    def __init__(self, construct: str) -> None:
-        super().__init__(f"{construct}; say metric:, reduce: and window_s: instead")
-
 
 @dataclass(frozen=True, slots=True)
 class Number:
