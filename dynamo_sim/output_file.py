@@ -6,9 +6,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from dynamo_sim.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @contextmanager
@@ -45,3 +49,18 @@ def file_of_option(option: str, path: str | os.PathLike[str]) -> Iterator[Path]:
             yield draft
     except OSError as error:
         raise ScenarioError(f"{option} {path}: cannot be written: {error.strerror or error}") from None
+
+
+def save_figure(figure: Figure, option: str, path: str | os.PathLike[str], dpi: int) -> None:
+    """Write a picture for an option of the command line; the ending of ``path`` says of what kind, png without one.
+
+    Raises:
+        ScenarioError: the file cannot be written, or there is no such kind.
+    """
+    kind = Path(path).suffix.removeprefix(".").lower() or "png"
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise ScenarioError(
+            f"{option} {path}: found the ending {kind!r}; must be one like .png, .svg or .pdf"
+        )
+    with file_of_option(option, path) as draft:
+        figure.savefig(draft, format=kind, dpi=dpi)

@@ -16,7 +16,7 @@ from dynamo_sim.output_file import whole_file
 from dynamo_sim.report.plots.style import duration_text
 from dynamo_sim.report.saving import meta, scenario_yaml
 from dynamo_sim.report.summary import Summary
-from dynamo_sim.report.table import COLUMNS, footer_lines, table_rows
+from dynamo_sim.report.table import COLUMNS, explained_lines, table_rows
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
@@ -110,7 +110,7 @@ def page(result: RunResult) -> str:
         f"<h1>{name}</h1>",
         f'<p class="facts">{escape(" · ".join(_facts(result)))}</p>',
         f'<h2>Numbers</h2>\n<div class="wide">{summary_table(summary)}</div>',
-        f'<p class="facts">{escape(" · ".join(footer_lines(summary)))}</p>',
+        f'<p class="facts">{escape(" · ".join(explained_lines(summary)))}</p>',
     ]
     parts += [f"<p><strong>Note:</strong> {escape(text)}</p>" for text in result.warnings]
     for picture in result.plot.names:
@@ -154,5 +154,6 @@ def _facts(result: RunResult) -> list[str]:
         f"{summary['gpu_hours']:,.3f} GPU hours",
     ]
     if "goodput_completed_requests" in summary:
-        facts.insert(1, f"{summary['goodput_completed_requests']:,} within the SLA")
+        good = summary["goodput_completed_requests"]
+        facts.insert(1, f"{good:,} within the SLA ({good / max(summary['num_requests'], 1):.1%})")
     return facts

@@ -1,4 +1,4 @@
-"""The printed table, in the form of AIPerf (`spec 09, 8`)."""
+"""The printed table, in the form of AIPerf (`spec 09, 8`), and what is printed below it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,21 @@ FOOTER = {
 }
 """Line below the table, and the field it shows when there is one."""
 
+SHORT_LABELS = {
+    "ttft_ms": "TTFT (ms)",
+    "ttst_ms": "TTST (ms)",
+    "e2e_latency_ms": "Latency (ms)",
+    "itl_ms": "ITL (ms)",
+    "output_token_throughput_per_user": "Tokens/s/user",
+    "output_throughput_tok_s": "Tokens/s",
+    "request_throughput_rps": "Requests/s",
+    "completed_requests": "Requests",
+}
+"""Row labels for screens that the table does not fit."""
+
+MANY = 1e15
+"""Numbers from here on are written with a power of ten."""
+
 
 def table_rows(summary: Mapping[str, float]) -> list[list[str]]:
     """The cells of the table without its head: a label, then one text for each of `COLUMNS`."""
@@ -52,31 +67,83 @@ def footer_lines(summary: Mapping[str, float]) -> list[str]:
     return [f"{label}: {_number(summary[name])}" for label, name in FOOTER.items() if name in summary]
 
 
+def explained_lines(summary: Mapping[str, float]) -> list[str]:
+    """The lines below the table with what they mean, and how many requests kept the bounds of the SLA."""
+    lines = []
+    for line, name in zip(footer_lines(summary), (n for n in FOOTER.values() if n in summary), strict=True):
+        if name == "wall_time_ms":
+            line += f" (what the simulator took for {summary['duration_ms'] / 1000.0:,.2f} simulated seconds)"
+        elif summary[name]:
+            line += f" ({summary[name]:.2%} of the prompt tokens)"
+        lines.append(line)
+    if "goodput_completed_requests" in summary:
+        good, arrived = summary["goodput_completed_requests"], summary["num_requests"]
+        lines.append(f"Requests within the SLA: {good:,} of {arrived:,} ({good / max(arrived, 1):.1%})")
+    return lines
+
+
 def format_table(summary: Mapping[str, float]) -> str:
     """The table with its title and the lines below it, without a newline at the end."""
+    return "\n".join([*_boxed(summary), *footer_lines(summary)])
+
+
+def print_table(summary: Mapping[str, float], console: Console | None = None) -> None:
+    """Print the table and `explained_lines` to ``console``, or to the standard output; lines are never wrapped.
+
+    On a terminal that is too narrow for the table it is a shorter one of the same numbers.
+    """
+    console = console or Console()
+    table = _boxed(summary)
+    if console.is_terminal and console.width < max(map(len, table)):
+        table = _short(summary)
+    text = "\n".join([*table, *explained_lines(summary)])
+    console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True, no_wrap=True)
+
+
+def _boxed(summary: Mapping[str, float]) -> list[str]:
     head, rows = ["Metric", *COLUMNS], table_rows(summary)
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [
+    return [
         TITLE,
         _rule(widths, "┏┳┓"),
         _line(widths, head),
         _rule(widths, "┡╇┩"),
         *(_line(widths, row) for row in rows),
         _rule(widths, "└┴┘"),
-        *footer_lines(summary),
     ]
-    return "\n".join(lines)
 
 
-def print_table(summary: Mapping[str, float], console: Console | None = None) -> None:
-    """Print the table to ``console``, or to the standard output; its lines are never wrapped."""
-    (console or Console()).print(
-        format_table(summary), markup=False, highlight=False, emoji=False, soft_wrap=True, no_wrap=True
-    )
+def _short(summary: Mapping[str, float]) -> list[str]:
+    """The same rows without a box, with short labels, and without decimals where there are many digits."""
+    rows = [["", *COLUMNS]]
+    for name, label in SHORT_LABELS.items():
+        if f"mean_{name}" in summary:
+            cells = [_digits(summary.get(f"{statistic}_{name}")) for statistic in COLUMNS.values()]
+            rows.append([label, *cells])
+        elif name in summary:
+            rows.append([label, _digits(summary[name]), *[""] * (len(COLUMNS) - 1)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        TITLE,
+        *(
+            " ".join(
+                cell.rjust(width) if place else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ),
+    ]
+
+
+def _digits(value: float | None) -> str:
+    without_decimals = isinstance(value, int) or (value is not None and 10_000 <= value < MANY)
+    return f"{value:,.0f}" if without_decimals else _number(value)
 
 
 def _number(value: float | None) -> str:
-    return "N/A" if value is None else f"{value:,.2f}"
+    if value is None:
+        return "N/A"
+    return f"{value:,.2f}" if abs(value) < MANY else f"{value:.2e}"
 
 
 def _line(widths: Sequence[int], cells: Sequence[str]) -> str:

@@ -46,12 +46,17 @@ def handle(arguments: argparse.Namespace) -> int:
     profile = load_profile(arguments.profile, arguments.tp)
     print("\n".join(describe(profile)))
     if arguments.png is not None:
+        from dynamo_sim.output_file import save_figure
         from dynamo_sim.timing.timing_plot import profile_figure
 
-        profile_figure(profile, _title(arguments.profile, profile)).savefig(arguments.png, dpi=110)
+        figure = profile_figure(profile, _title(arguments.profile, profile))
+        save_figure(figure, "--png", arguments.png, dpi=110)
         print(f"Picture: {arguments.png}")
     if arguments.save is not None:
-        profile.grid.save(arguments.save)
+        from dynamo_sim.output_file import file_of_option
+
+        with file_of_option("--save", arguments.save) as draft:
+            profile.grid.save(draft)
         print(f"Profile: {arguments.save}")
     return 0
 

@@ -65,9 +65,10 @@ def handle(arguments: argparse.Namespace) -> int:
     if len(facts.skipped) > LISTED_BAD_LINES:
         print(f"and {len(facts.skipped) - LISTED_BAD_LINES} more", file=sys.stderr)
     if arguments.png:
-        from dynamo_sim.workload.trace_picture import draw
+        from dynamo_sim.output_file import save_figure
+        from dynamo_sim.workload.trace_picture import trace_figure
 
-        draw(facts, arguments.png)
+        save_figure(trace_figure(facts), "--png", arguments.png, dpi=130)
         print(f"picture: {arguments.png}", file=sys.stderr)
     return 0
 

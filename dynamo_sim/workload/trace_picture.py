@@ -9,62 +9,78 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dynamo_sim.report.plots.style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    plain_log,
+    say,
+    tidy,
+    time_unit,
+    title_and_legend,
+    wants_log,
+)
 from dynamo_sim.workload.inspect import TraceFacts
 
-BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 TIME_BINS = 120
+LENGTH_BINS = 50
 
 
-def draw(facts: TraceFacts, path: str | Path) -> None:
-    """Write the picture of a trace; the suffix of ``path`` decides the kind of file."""
-    figure = Figure(figsize=(10.0, 6.5), layout="constrained")
+def trace_figure(facts: TraceFacts) -> Figure:
+    """Arrivals a second over time, and histograms of prompt and output lengths."""
+    figure = Figure(figsize=(10.0, 6.8), layout="constrained")
     grid = figure.add_gridspec(2, 2)
     name = Path(facts.file).name if facts.file else "records"
-    figure.suptitle(f"{name}: {facts.rows:,} requests, format {facts.format}")
+    figure.suptitle(f"{name}: {facts.rows:,} requests, format {facts.format}", x=0.01, ha="left", fontsize=12)
     draw_arrivals(figure.add_subplot(grid[0, :]), facts)
     draw_lengths(figure.add_subplot(grid[1, 0]), facts.input_tokens, "Prompt length", BLUE)
     draw_lengths(figure.add_subplot(grid[1, 1]), facts.output_tokens, "Output length", ORANGE)
-    figure.savefig(path, dpi=130)
+    return figure
 
 
-def draw_arrivals(axes: Axes, facts: TraceFacts) -> None:
+def draw_arrivals(ax: Axes, facts: TraceFacts) -> None:
     """Arrivals a second over time, of those the trace itself knows."""
-    axes.set_title("Arrivals" if facts.turns.max() == 1 else "Arrivals the trace knows (others follow ends)")
+    title = "Request rate" if facts.turns.max() == 1 else "Request rate of the arrivals the trace knows"
     if not facts.span_ms:
-        text = "all at one time" if len(facts.arrivals_ms) else "no times in the trace"
-        axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
-        axes.set_axis_off()
+        say(ax, title, "all at one time" if len(facts.arrivals_ms) else "no times in the trace")
         return
-    counts, edges_s = np.histogram(facts.arrivals_ms / 1000.0, bins=TIME_BINS)
-    width_s = edges_s[1] - edges_s[0]
-    axes.stairs(counts / width_s, edges_s, fill=True, color=GREEN, alpha=0.6)
-    mean = facts.mean_rate_rps or 0.0
-    axes.axhline(mean, color="black", linewidth=1.0, linestyle="--", label=f"mean {mean:.3g}/s")
-    axes.set_xlabel("time since the first arrival (s)")
-    axes.set_ylabel(f"requests per s (in {width_s:.3g} s)")
-    axes.set_xlim(0.0, float(edges_s[-1]))
-    axes.set_ylim(bottom=0.0)
-    axes.legend(loc="best")
-    axes.grid(alpha=0.3)
+    unit_ms, unit = time_unit(facts.span_ms)
+    counts, edges_ms = np.histogram(facts.arrivals_ms, bins=TIME_BINS)
+    width_s = (edges_ms[1] - edges_ms[0]) / 1000.0
+    mean, name = facts.mean_rate_rps or 0.0, f"mean of {width_s:.3g} s"
+    ax.stairs(counts / width_s, edges_ms / unit_ms, fill=True, color=GREEN, alpha=0.6, label=name)
+    ax.axhline(mean, color=INK, linestyle="--", linewidth=1.2, label=f"mean of all {mean:.3g}/s")
+    ax.set_xlabel(f"time since the first arrival ({unit})")
+    ax.set_ylabel("requests/s")
+    ax.set_xlim(0.0, float(edges_ms[-1]) / unit_ms)
+    ax.set_ylim(bottom=0.0)
+    tidy(ax)
+    title_and_legend(ax, title)
 
 
-def draw_lengths(axes: Axes, tokens: NDArray[np.int64], title: str, colour: str) -> None:
-    """Histogram of lengths on a logarithmic axis, with median and 99th percentile."""
+def draw_lengths(ax: Axes, tokens: NDArray[np.int64], title: str, colour: str) -> None:
+    """Histogram of lengths with median and 99th percentile, logarithmic where they differ much."""
     positive = tokens[tokens > 0]
-    axes.set_title(title)
-    axes.set_xlabel("tokens")
-    axes.set_ylabel("requests")
-    axes.grid(alpha=0.3)
     if not len(positive):
+        say(ax, title, "no tokens")
         return
     low, high = float(positive.min()), float(positive.max())
-    if high > low:
-        axes.hist(positive, bins=list(np.geomspace(low, high, 50)), color=colour, alpha=0.7)
-        axes.set_xscale("log")
+    logarithmic = wants_log(positive.astype(np.float64))
+    if high == low:
+        ax.bar([low], [len(positive)], width=max(1.0, low / 10.0), color=colour, alpha=0.7)
+        ax.set_xlim(0.0, 2.0 * low)
+    elif logarithmic:
+        ax.hist(positive, bins=list(np.geomspace(low, high, LENGTH_BINS)), color=colour, alpha=0.7)
+        ax.set_xscale("log")
+        plain_log(ax.xaxis, low, high)
     else:
-        axes.bar([low], [len(positive)], width=max(1.0, low / 10.0), color=colour, alpha=0.7)
-        axes.set_xlim(0.0, 2.0 * low)
+        ax.hist(positive, bins=LENGTH_BINS, color=colour, alpha=0.7)
+        ax.set_xlim(left=0.0)
     for percentile, style in ((50, "-"), (99, "--")):
         mark = float(np.percentile(tokens, percentile))
-        axes.axvline(mark, color="black", linestyle=style, linewidth=1.0, label=f"p{percentile} {mark:,.0f}")
-    axes.legend(loc="best")
+        ax.axvline(mark, color=INK, linestyle=style, linewidth=1.2, label=f"p{percentile} {mark:,.0f}")
+    ax.set_xlabel("tokens (logarithmic)" if logarithmic else "tokens")
+    ax.set_ylabel("requests")
+    tidy(ax)
+    title_and_legend(ax, title)

@@ -98,8 +98,16 @@ def test_the_curve_is_the_distribution() -> None:
 def test_a_bound_far_from_the_data_is_named_but_not_drawn(toy: RunResult) -> None:
     ax = axes()[0]
     RunResult(toy.records, ToyScenario(sla(ttft_ms=60_000.0))).plot.latency_over_time(ax)
-    assert legend(ax)[-1] == "bound 60 s (out of view)"
+    assert legend(ax)[-1] == "TTFT bound 60 s (out of view)"
     assert ax.get_ylim()[1] < 1000.0
+
+
+def test_the_bound_on_itl_is_said_to_be_about_the_mean_gap_of_a_request(toy: RunResult) -> None:
+    over_time, distributions = axes(2)
+    toy.plot.latency_over_time(over_time, metric="tpot")
+    toy.plot.latency(distributions)
+    for ax in (over_time, distributions):
+        assert any(text.startswith("TPOT bound (sla.itl_ms) 20 ms") for text in legend(ax))
 
 
 @pytest.mark.parametrize("metric", ["queue", "ttft", "ttst", "tpot", "e2e"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from io import StringIO
+from typing import Any
 
 from rich.console import Console
 
 from dynamo_sim.metrics.records import RunRecords
-from dynamo_sim.report.summary import summarise
-from dynamo_sim.report.table import format_table, print_table
-from tests.unit.report_records import records_of, served
+from dynamo_sim.report.summary import Summary, summarise
+from dynamo_sim.report.table import COLUMNS, format_table, print_table
+from tests.unit.report_records import records_of, served, sla
 
 TIMES = [[1234.5, 1236.5, 1239.5]]
 
@@ -50,3 +51,45 @@ def test_a_narrow_console_does_not_break_lines() -> None:
     written = StringIO()
     print_table(summarise(RunRecords()), Console(file=written, width=40))
     assert written.getvalue() == format_table(summarise(RunRecords())) + "\n"
+
+
+def printed(summary: Summary, width: int = 160) -> list[str]:
+    written = StringIO()
+    print_table(summary, Console(file=written, width=width, force_terminal=True))
+    return written.getvalue().splitlines()
+
+
+def a_run(bounds: Any = None) -> Summary:
+    return summarise(records_of([served(0, 0.0, TIMES[0]), served(1, 0.0, TIMES[0])], TIMES), bounds)
+
+
+def test_a_terminal_of_80_columns_gets_a_table_that_fits_it() -> None:
+    lines = printed(a_run(), width=80)
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split() == list(COLUMNS)
+    assert lines[2].split() == ["TTFT", "(ms)", *["1,234.50"] * 6, "0.00"]
+    assert lines[9].split() == ["Requests", "2"]
+    assert printed(a_run(), width=160)[1].startswith("┏")
+
+
+def test_the_wall_time_is_said_to_be_that_of_the_simulator() -> None:
+    line = printed(a_run().with_wall_time(50.0))[-3]
+    assert line == "Wall Time (ms): 50.00 (what the simulator took for 1.24 simulated seconds)"
+
+
+def test_small_ratios_are_told_in_percent() -> None:
+    summary = a_run()
+    summary["prefix_cache_reused_ratio"] = 0.0042
+    assert printed(summary)[-2] == "Prefix Cache Reused Ratio: 0.00 (0.42% of the prompt tokens)"
+
+
+def test_requests_within_the_sla_are_counted_when_there_is_one() -> None:
+    assert printed(a_run(sla(ttft_ms=2_000.0)))[-1] == "Requests within the SLA: 2 of 2 (100.0%)"
+    assert printed(a_run(sla(ttft_ms=20.0)))[-1] == "Requests within the SLA: 0 of 2 (0.0%)"
+    assert not any("SLA" in line for line in printed(a_run()))
+
+
+def test_absurd_numbers_do_not_make_an_absurd_table() -> None:
+    summary = a_run()
+    summary["max_ttft_ms"] = 4.6e301
+    assert "4.60e+301" in printed(summary)[4] and max(map(len, printed(summary))) < 160

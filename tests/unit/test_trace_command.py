@@ -10,6 +10,7 @@ import pytest
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.workload.inspect import detect_format, inspect_trace
 from dynamo_sim.workload.trace_command import add_parser
+from dynamo_sim.workload.trace_picture import trace_figure
 
 
 def row(*ids, **fields):
@@ -105,6 +106,24 @@ def test_json_output(trace, capsys):
 def test_a_picture_is_drawn(trace, tmp_path):
     assert run(trace, "--block-size", 4, "--png", tmp_path / "out.png") == 0
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_cannot_be_drawn_is_one_line(trace, tmp_path):
+    with pytest.raises(ScenarioError, match=r"^--png \S+: found the ending 'xyz'; must be one like .png"):
+        run(trace, "--png", tmp_path / "out.xyz")
+    with pytest.raises(ScenarioError, match=r"^--png \S+: cannot be written: "):
+        run(trace, "--png", tmp_path)
+    assert run(trace, "--png", tmp_path / "new" / "out.svg") == 0
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out.svg"]
+
+
+def test_the_picture_has_the_style_of_all_pictures(trace):
+    figure = trace_figure(inspect_trace(str(trace), trace_block_size=4))
+    figure.canvas.draw()
+    assert [ax.get_ylabel() for ax in figure.axes] == ["requests/s", "requests", "requests"]
+    for ax in figure.axes:
+        assert ax.get_title("left") and ax.get_xlabel() and not ax.spines["top"].get_visible()
+        assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1 - 1
 
 
 def test_a_trace_without_times_can_be_drawn_too(tmp_path, capsys):

@@ -37,6 +37,9 @@ CURVES = (
 )
 """Label, column, bound of the SLA, colour and line style of a distribution."""
 
+BOUNDS = {"ttft_ms": "TTFT bound", "itl_ms": "TPOT bound (sla.itl_ms)", "e2e_ms": "E2E bound"}
+"""What bounds of the SLA are called: ``itl_ms`` bounds the mean gap of a request, its TPOT (`spec 09, 4`)."""
+
 METRICS = {
     "queue": ("Time in queue", "queue_ms", None),
     "ttft": ("Time to first token", "ttft_ms", "ttft_ms"),
@@ -69,10 +72,10 @@ def draw_distributions(ax: Axes, columns: RequestColumns, sla: Sla | None) -> Ax
     else:
         ax.set_xlim(left=0.0)
     handles: list[Any] = ax.get_legend_handles_labels()[0]
-    for label, _, bound_name, colour, _ in CURVES:
+    for _, _, bound_name, colour, _ in CURVES:
         bound = None if sla is None else getattr(sla, bound_name)
         if bound is not None:
-            handles.append(bound_line(ax, "x", bound, f"{label} bound", colour))
+            handles.append(bound_line(ax, "x", bound, BOUNDS[bound_name], colour))
     ax.set_ylim(0.0, 103.0)
     ax.set_xlabel("latency (ms" + (", logarithmic)" if logarithmic else ")"))
     ax.set_ylabel("requests at or below (%)")
@@ -147,9 +150,8 @@ def draw_over_time(ax: Axes, columns: RequestColumns, metric: str, sla: Sla | No
         plain_log(ax.yaxis, *ax.get_ylim())
     else:
         ax.set_ylim(0.0, max(highest * 1.06, 1e-3))
-    bound = None if sla is None or bound_name is None else getattr(sla, bound_name)
-    if bound is not None:
-        handles.append(bound_line(ax, "y", bound, "bound", VERMILION))
+    if sla is not None and bound_name is not None and getattr(sla, bound_name) is not None:
+        handles.append(bound_line(ax, "y", getattr(sla, bound_name), BOUNDS[bound_name], VERMILION))
     ax.set_xlim(0.0, max(last_ms * 1.01, 1.0) / unit_ms)
     ax.set_xlabel(label)
     ax.set_ylabel(f"{name.lower()} (ms)")
