@@ -17,7 +17,7 @@ from dynamo_sim.scenario.cluster_policies import (
 from dynamo_sim.scenario.policy_parts import HistogramName, Positive
 from dynamo_sim.scenario.scaling_policies import ScalingPolicy
 
-Bounds = Annotated[tuple[float, ...], Field(strict=False, min_length=1)]
+Bounds = Annotated[tuple[float, ...], Field(strict=False, json_schema_extra={"minItems": 1})]
 
 OWN_TIMES = {"keda": "polling_interval_s and sync_period_s", "sla": "interval_s", "hpa": "sync_period_s"}
 """Where policies say how often they look; `kpa` and `dynamo_planner` cannot be told."""
@@ -59,9 +59,9 @@ class MetricsSection(Spec):
     @model_validator(mode="after")
     def _check_buckets(self) -> MetricsSection:
         found = [
-            (("buckets", name), "must be numbers that rise")
+            (("buckets", name), "must be numbers that rise" if bounds else "must have at least 1 item")
             for name, bounds in self.buckets.items()
-            if list(bounds) != sorted(set(bounds))
+            if not bounds or list(bounds) != sorted(set(bounds))
         ]
         if found:
             raise Problems(found)

@@ -125,7 +125,7 @@ class RuleSpec(Spec):
 class DirectionSpec(Spec):
     """How fast to scale in one direction; what is left out has the defaults of Kubernetes."""
 
-    rules: tuple[RuleSpec, ...] | None = Field(default=None, strict=False, min_length=1)
+    rules: tuple[RuleSpec, ...] | None = Field(default=None, strict=False, json_schema_extra={"minItems": 1})
     """Limits of change; null = the defaults."""
 
     select: Literal["Max", "Min", "Disabled"] = "Max"
@@ -136,6 +136,12 @@ class DirectionSpec(Spec):
 
     tolerance: NonNegative | None = None
     """How far a ratio may be from 1; null = that of the controller."""
+
+    @model_validator(mode="after")
+    def _check_rules(self) -> DirectionSpec:
+        if self.rules == ():
+            raise Problems([(("rules",), "must have at least 1 item; leave it out for the defaults")])
+        return self
 
 
 class BehaviorSpec(Spec):

@@ -49,7 +49,9 @@ class Startup(Spec):
     lognormal: LognormalStartup | None = None
     """By median and 95th percentile."""
 
-    empirical_s: tuple[NonNegative, ...] | None = Field(default=None, strict=False, min_length=1)
+    empirical_s: tuple[NonNegative, ...] | None = Field(
+        default=None, strict=False, json_schema_extra={"minItems": 1}
+    )
     """Measured durations in seconds, of which one is drawn."""
 
     in_order: bool = False
@@ -64,6 +66,10 @@ class Startup(Spec):
         found: list[tuple[Path, str]] = []
         if len(given) != 1:
             found.append(((), "needs exactly one of uniform, lognormal and empirical_s"))
+        if self.empirical_s == ():
+            found.append((("empirical_s",), "must have at least 1 item"))
+        if self.in_order and given and self.empirical_s is None:
+            found.append((("in_order",), "is possible only with empirical_s"))
         if self.uniform is not None and self.uniform.max_s < self.uniform.min_s:
             found.append((("uniform", "max_s"), f"found {self.uniform.max_s:g}; must be at least min_s"))
         if self.lognormal is not None and self.lognormal.p95_s < self.lognormal.median_s:

@@ -48,6 +48,8 @@ spec:
         target: {type: AverageValue, averageValue: 5}
 """
 
+OWN_HPA = {"kind": "hpa", "max_replicas": 4, "metrics": [{"metric": "waiting", "target": 5}]}
+
 SCALED_OBJECT = """\
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -591,3 +593,58 @@ def test_validate_reads_manifests_too(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["validate", str(file)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{file}: ") and "maxReplicas" in line
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        (
+            {"fleet.startup": {"empirical_s": [-1]}},
+            "fleet.startup.empirical_s.0: found -1; must be at least 0",
+        ),
+        (
+            {"fleet.startup": {"empirical_s": ["a"]}},
+            "fleet.startup.empirical_s.0: found 'a'; must be a number",
+        ),
+        ({"fleet.startup": {"empirical_s": []}}, "fleet.startup.empirical_s: must have at least 1 item"),
+        (
+            {"fleet.startup": {"uniform": {"min_s": 1, "max_s": 2}, "in_order": True}},
+            "fleet.startup.in_order: is possible only with empirical_s",
+        ),
+        (
+            {"autoscaler.metrics": {"buckets": {"ttft": ["x"]}}},
+            "autoscaler.metrics.buckets.ttft.0: found 'x'; must be a number",
+        ),
+        (
+            {"autoscaler.metrics": {"buckets": {"ttft": []}}},
+            "autoscaler.metrics.buckets.ttft: must have at least 1 item",
+        ),
+        (
+            {
+                "autoscaler.policy": {
+                    **OWN_HPA,
+                    "behavior": {"scale_up": {"rules": [{"type": "Pods", "value": 1}]}},
+                }
+            },
+            "autoscaler.policy.behavior.scale_up.rules.0.period_s: missing, and has no default",
+        ),
+        (
+            {"autoscaler.policy": {**OWN_HPA, "behavior": {"scale_up": {"rules": []}}}},
+            "autoscaler.policy.behavior.scale_up.rules: must have at least 1 item; leave it out for the defaults",
+        ),
+        (
+            {"autoscaler.policy": {**OWN_HPA, "metric_map": {"q": "waiting"}}},
+            "autoscaler.policy.metric_map: is possible only with a manifest",
+        ),
+    ],
+)
+def test_one_mistake_is_one_line(changes: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    scenario = load_scenario(write(tmp_path, SECTIONS["fixed"]))
+    with pytest.raises(ScenarioError) as caught:
+        scenario.with_(**changes)
+    assert caught.value.problems == (problem,)
+
+
+def test_a_section_left_empty_is_told(tmp_path: Path) -> None:
+    (note,) = notes(load_scenario(write(tmp_path, "")))
+    assert note == "autoscaler: is empty, so nobody scales the fleet; it needs a policy or a manifest"
