@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 import yaml
 
 from dynamo_sim.scenario import load_scenario
 from dynamo_sim.scenario.checks import notes
 from dynamo_sim.scenario.schema import scenario_schema, scenario_schema_text
+from dynamo_sim.timing.profile_grid import ARRAYS
+from dynamo_sim.timing.profile_source import load_profile
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -40,6 +46,30 @@ def test_shipped_scenario_has_editor_hint_and_question(file: Path) -> None:
     assert lines[0] == "# yaml-language-server: $schema=schema.json"
     comment = [line for line in lines[1:5] if line.startswith("#")]
     assert 1 <= len(comment) <= 3 and "?" in " ".join(comment)
+
+
+def test_the_shipped_trace_is_what_its_script_makes() -> None:
+    made = subprocess.run(
+        [sys.executable, FOLDER / "data" / "make_chat_trace.py"], capture_output=True, check=True
+    )
+    assert made.stdout == (FOLDER / "data" / "chat_trace.jsonl").read_bytes()
+
+
+def test_the_shipped_profile_is_what_its_script_makes(tmp_path: Path) -> None:
+    made = tmp_path / "profile.npz"
+    subprocess.run([sys.executable, FOLDER / "data" / "make_example_profile.py", made], check=True)
+    ours, shipped = load_profile(made), load_profile(FOLDER / "data" / "example_profile.npz")
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(ours.grid, name), getattr(shipped.grid, name))
+
+
+def test_commands_of_the_readme_name_files_that_are_there() -> None:
+    root = FOLDER.parent
+    blocks = re.findall(r"^```bash\n(.*?)^```", (root / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    named = re.findall(r"(?:scenarios|notebooks)/[\w./-]*", "\n".join(blocks))
+    assert len(named) > 8
+    assert [name for name in named if not (root / name).exists() and not name.endswith("/")] == []
+    assert re.findall(r"(?<![\w/.])[\w-]+\.(?:jsonl|npz|png|html|json)\b", "\n".join(blocks)) == []
 
 
 def test_schema_file_is_current() -> None:
