@@ -42,7 +42,7 @@ from dynamo_sim.autoscaling.schedule import CronTarget, SchedulePolicy
 from dynamo_sim.autoscaling.sla import EngineLimits, SlaPolicy, SlaSettings
 from dynamo_sim.autoscaling.step_scaling import Step, StepAlarm, StepScalingPolicy
 from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
-from dynamo_sim.autoscaling.visibility import hidden_metrics
+from dynamo_sim.autoscaling.visibility import blind_at_zero, hidden_metrics
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import cluster_policies as cluster
 from dynamo_sim.scenario import policy_parts as parts
@@ -92,7 +92,7 @@ def _controller(
         *warnings,
         *unreachable_targets(policy, _facts(spec, scenario)),
         *hidden_metrics(_scraped(loops), _metrics(spec)),
-        *_blind_at_zero(loops, spec),
+        *blind_at_zero(policy, loops, 0 if spec is None else spec.min_workers),
     ]
     return AutoscalerController(
         loops,
@@ -110,21 +110,6 @@ def _scraped(loops: Sequence[Loop]) -> list[MetricQuery]:
     """What is asked of scrapes; a policy that does not say what it reads is left out."""
     scraped = [loop.policy for loop in loops if not getattr(loop.policy, "direct", False)]
     return [query for policy in scraped for query in reads_of(policy) or ()]
-
-
-def _blind_at_zero(loops: Sequence[Loop], spec: Autoscaler | None) -> list[str]:
-    """A warning where the fleet may go to 0 and nothing that is read then says that somebody waits."""
-    may_be_empty = spec is None or not spec.min_workers
-    if not may_be_empty or any(isinstance(loop.policy, HpaPolicy) for loop in loops):
-        return []
-    reads = [reads_of(loop.policy) for loop in loops]
-    queries = [query for some in reads for query in some or ()]
-    if None in reads or not queries or not all(query.spec.per_worker for query in queries):
-        return []
-    return [
-        "autoscaler.min_workers is 0, and the policy reads only metrics of workers: once the fleet is at 0 nothing "
-        "brings it back; keep one worker, or let the policy read router_queue"
-    ]
 
 
 def _loops(policy: Any, name: str, spec: Autoscaler | None) -> list[Loop]:

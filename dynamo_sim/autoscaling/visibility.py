@@ -1,10 +1,15 @@
-"""What scrapes can never show, or not always, told before a run starts (`spec 10, 8.1 and 8.2`)."""
+"""What a policy can never see, or not always, told before a run starts (`spec 10, 8`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from dynamo_sim.autoscaling.catalogue import Kind
+from dynamo_sim.autoscaling.hpa import HpaPolicy
+from dynamo_sim.autoscaling.keda import KedaPolicy
+from dynamo_sim.autoscaling.keda.spec import CronTrigger
+from dynamo_sim.autoscaling.loop import Loop, reads_of
 from dynamo_sim.autoscaling.metrics import MetricsSettings
 from dynamo_sim.autoscaling.query import MetricQuery
 
@@ -40,3 +45,33 @@ def _lines(query: MetricQuery, settings: MetricsSettings) -> Iterator[str]:
         yield f"{what}, and {scrapes} that never holds {needs}: nothing is ever seen; {advice}"
     elif span < always:
         yield f"{what}, and {scrapes} that does not always hold {needs}: some looks see nothing; {advice}"
+
+
+def blind_at_zero(policy: Any, loops: Sequence[Loop], min_workers: int) -> list[str]:
+    """A line where the fleet may go to 0 and nothing that is read then says that somebody waits.
+
+    Args:
+        policy: any policy.
+        loops: of the policy.
+        min_workers: smallest fleet of the scenario.
+    """
+    if min_workers or not _may_empty_the_fleet(policy):
+        return []
+    reads = [reads_of(loop.policy) for loop in loops]
+    queries = dict.fromkeys(query for some in reads for query in some or ())
+    if None in reads or not queries or not all(query.spec.per_worker for query in queries):
+        return []
+    return [
+        "the fleet may go to 0, and the policy reads only metrics of workers "
+        f"({', '.join(map(str, queries))}): without workers nothing brings it back; keep one worker, or let the policy "
+        "read router_queue (dynamo_frontend_router_queue_pending_requests in a manifest)"
+    ]
+
+
+def _may_empty_the_fleet(policy: Any) -> bool:
+    """Whether a policy can ask for 0 workers and then has only its metrics to come back by."""
+    if isinstance(policy, KedaPolicy):
+        spec = policy.spec
+        least = spec.min_replicas if spec.idle_replicas is None else spec.idle_replicas
+        return least == 0 and not any(isinstance(trigger, CronTrigger) for trigger in spec.triggers)
+    return policy.spec.min_replicas == 0 if isinstance(policy, HpaPolicy) else True

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynamo_sim.autoscaling import MetricQuery, MetricsPipeline, MetricsSettings
+from dynamo_sim.autoscaling.build import build_autoscaler
 from dynamo_sim.autoscaling.metrics import Observations
 from dynamo_sim.autoscaling.visibility import hidden_metrics
 from dynamo_sim.scenario import Scenario
@@ -110,3 +111,57 @@ def test_a_run_tells_which_metric_never_had_data() -> None:
 
 def test_a_metric_that_had_data_once_is_not_told() -> None:
     assert run(scenario({"metric": "ttft", "over": "p95"})).warnings == []
+
+
+# ---------------------------------------------------------------- a fleet without workers
+
+
+QUEUED = "sum(dynamo_frontend_queued_requests)"
+IN_FRONT = "sum(dynamo_frontend_router_queue_pending_requests)"
+CRON = {
+    "type": "cron",
+    "metadata": {"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *", "desiredReplicas": "4"},
+}
+
+
+def keda(query: str, *more: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    trigger = {"type": "prometheus", "metadata": {"query": query, "threshold": "5"}}
+    return {"manifest": {"kind": "ScaledObject", "spec": {"triggers": [trigger, *more], **spec}}}
+
+
+def own_hpa(metric: str, least: int) -> dict[str, Any]:
+    metrics = [{"metric": metric, "source": "External", "target": 5}]
+    policy = {
+        "kind": "hpa",
+        "min_replicas": least,
+        "max_replicas": 4,
+        "scale_to_zero": True,
+        "metrics": metrics,
+    }
+    return {"policy": policy}
+
+
+@pytest.mark.parametrize(
+    ("section", "blind"),
+    [
+        (keda(QUEUED), True),
+        (keda(QUEUED, minReplicaCount=1, idleReplicaCount=0), True),
+        (keda(QUEUED, minReplicaCount=1), False),
+        (keda(IN_FRONT), False),
+        (keda(QUEUED, CRON), False),
+        ({**keda(QUEUED), "min_workers": 1}, False),
+        (own_hpa("waiting", 0), True),
+        (own_hpa("waiting", 1), False),
+        (own_hpa("router_queue", 0), False),
+        ({"policy": {"kind": "target_tracking", "metric": "waiting", "target": 3}}, True),
+        ({"policy": {"kind": "kpa"}}, False),
+        ({"policy": {"kind": "queue_proportional", "per_worker": 3}}, False),
+        ({"policy": {"kind": "fixed", "count": 3}}, False),
+    ],
+)
+def test_a_policy_that_is_blind_without_workers_is_told(section: dict[str, Any], blind: bool) -> None:
+    workload = {"kind": "synthetic", "input_tokens": 8, "output_tokens": 2, "request_count": 1}
+    scenario = Scenario.from_dict({"name": "zero", "workload": workload, "autoscaler": section})
+    assert scenario.autoscaler is not None
+    warnings = build_autoscaler(scenario.autoscaler, scenario).warnings
+    assert any("let the policy read router_queue" in line for line in warnings) == blind
