@@ -10,6 +10,11 @@ from dynamo_sim.errors import TraceError
 from dynamo_sim.workload.trace.agentic import find_cycle
 from dynamo_sim.workload.trace.formats import read_trace
 
+TOOL = {
+    "tool_call_id": "t", "tool_class": "c", "status": "s", "duration_ms": 1.5, "started_at_unix_ms": 1,
+    "ended_at_unix_ms": 2, "other": None,
+}  # fmt: skip
+
 
 def row(name, *waits, **fields):
     record = {"request_id": name, "input_length": 8, "output_length": 1, "hash_ids": [1, 2], **fields}
@@ -55,6 +60,13 @@ def test_the_pause_is_the_sum_of_both_parts():
         ([row("a", delay=-1)], "trace line 1 has invalid dependency delay -1"),
         ([row("a", delay=1, tool_wait_ms=-2.5)], "trace line 1 has invalid dependency delay -1.5"),
         ([{**row("a"), "wait_for": "b"}], "wait_for must be a list of request ids"),
+        ([row("a", request_kind=1)], "request_kind must be a text, found 1"),
+        ([row("a", branches=None)], "branches must be a list of request ids, found null"),
+        ([row("a", prefix_reset="x")], "prefix_reset must be true or false, found the text 'x'"),
+        ([row("a", tool_events=[7])], "tool_events must be a list of objects"),
+        ([row("a", tool_events=[{**TOOL, "status": None}])], "missing field status"),
+        ([row("a", tool_events=[{**TOOL, "output_tokens": 1.5}])], "output_tokens must be a whole number"),
+        ([row("a", tool_events=[{**TOOL, "duration_ms": "1"}])], "duration_ms must be a finite number"),
         ([row("a", output_token_ids=[])], "output_length 1 does not match output_token_ids length 0"),
     ],
 )
@@ -69,6 +81,11 @@ def test_the_cycle_is_named_where_the_search_meets_an_open_row():
     rows = [row("a"), row("b", "c"), row("c", "d", "a"), row("d", "c")]
     with pytest.raises(TraceError, match="cycle detected at request c"):
         read(*rows)
+
+
+def test_fields_without_effect_may_be_given():
+    extras = {"request_kind": None, "branches": ["z"], "prefix_reset": True, "tool_events": [TOOL, TOOL]}
+    assert len(read(row("a", **extras)).turns) == 1
 
 
 def test_an_empty_prompt_is_accepted():

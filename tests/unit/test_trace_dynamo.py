@@ -137,6 +137,9 @@ def changed(record, value, *path):
         (changed(request("a", 0), {}, "agent_context"), "missing field session_id"),
         (changed(tool("p", "a"), {}, "tool"), "missing field tool_call_id"),
         (changed(tool("p", "a"), {}, "tool", "claude"), "missing field source_request_id"),
+        (changed(tool("p", "a"), 7, "tool", "status"), "status must be a text, found 7"),
+        (changed(tool("p", "a"), "7", "tool", "duration_ms"), "duration_ms must be a finite number"),
+        (changed(tool("p", "a"), -1, "tool", "output_bytes"), "output_bytes must be a whole number"),
     ],
 )
 def test_errors_of_a_line(record, text):

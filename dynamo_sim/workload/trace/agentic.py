@@ -19,6 +19,7 @@ from dynamo_sim.workload.trace.fields import (
 )
 from dynamo_sim.workload.trace.lines import BadLine, TraceLines
 from dynamo_sim.workload.trace.mooncake import CONTENT_FIELDS, RowContent, read_content
+from dynamo_sim.workload.trace.tool_events import check_tool_event
 from dynamo_sim.workload.turns import TurnTable
 
 KNOWN_FIELDS = CONTENT_FIELDS | {
@@ -48,9 +49,8 @@ def _read_row(line: int, record: Any, block_tokens: int, seen: set[str]) -> _Row
     delay = number(record, "delay", "delay_ms") or 0.0
     tool_wait = number(record, "tool_wait_ms") or 0.0
     session = text(record, "session_id")
-    wait_for = record.get("wait_for", [])
-    if not isinstance(wait_for, list | tuple) or not all(map(is_text, wait_for)):
-        raise wrong("wait_for", "a list of request ids", wait_for)
+    wait_for = _names(record, "wait_for")
+    _check_fields_without_effect(record)
     if not request_id.strip():
         raise BadLine(f"trace line {line} has empty request_id")
     if request_id in seen:
@@ -72,9 +72,29 @@ def _read_row(line: int, record: Any, block_tokens: int, seen: set[str]) -> _Row
             "(delay + tool_wait_ms: a finite number of ms, 0 or more)"
         )
     return _Row(
-        line, request_id, f"request_{line}" if session is None else session, content, length, list(wait_for),
+        line, request_id, f"request_{line}" if session is None else session, content, length, wait_for,
         wait_ms, timestamp,
     )  # fmt: skip
+
+
+def _names(record: dict[str, Any], field: str) -> list[str]:
+    names = record.get(field, [])
+    if not isinstance(names, list | tuple) or not all(map(is_text, names)):
+        raise wrong(field, "a list of request ids", names)
+    return list(names)
+
+
+def _check_fields_without_effect(record: dict[str, Any]) -> None:
+    text(record, "request_kind")
+    _names(record, "branches")
+    reset = record.get("prefix_reset")
+    if reset is not None and not isinstance(reset, bool):
+        raise wrong("prefix_reset", "true or false", reset)
+    events = record.get("tool_events", [])
+    if not isinstance(events, list | tuple) or not all(isinstance(event, dict) for event in events):
+        raise wrong("tool_events", "a list of objects", events)
+    for event in events:
+        check_tool_event(event, ended=True)
 
 
 def read_agentic_mooncake(lines: TraceLines, block_tokens: int) -> Workflow:

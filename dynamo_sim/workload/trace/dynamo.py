@@ -23,6 +23,7 @@ from dynamo_sim.workload.trace.fields import (
     whole_list,
 )
 from dynamo_sim.workload.trace.lines import BadLine, SkippedLine, TraceLines
+from dynamo_sim.workload.trace.tool_events import check_tool_event
 from dynamo_sim.workload.turns import TurnTable
 
 SCHEMA = "dynamo.request.trace.v1"
@@ -65,17 +66,13 @@ def _read_event(record: dict[str, Any], line: int) -> _Event:
 
 
 def _read_tool(tool: dict[str, Any], session: str | None, line: int) -> ToolLink | None:
-    require(tool, ("tool_call_id", "tool_class"))
-    name = text(tool, "tool_call_id") or ""
-    text(tool, "tool_class")
-    for field in ("started_at_unix_ms", "ended_at_unix_ms"):
-        whole(tool, field)
+    check_tool_event(tool, ended=False)
     claude = obj(tool, "claude")
     if claude is None:
         return None
     require(claude, ("source_request_id", "execution_mode"))
     return ToolLink(
-        tool=name,
+        tool=text(tool, "tool_call_id") or "",
         session=session or "",
         source=text(claude, "source_request_id") or "",
         consumer=text(claude, "consumer_request_id"),
