@@ -41,8 +41,11 @@ def is_workflow(case: Case) -> bool:
     workload = case["workload"]
     if workload.get("format") in ("agentic_mooncake", "agentic-mooncake"):
         return True
-    records = [record.get("event", record) for record in workload.get("records", ())]
-    return workload.get("format") == "dynamo" and any("agent_context" in record for record in records)
+    records = [r.get("event", r) if isinstance(r, dict) else r for r in workload.get("records", ())]
+    return workload.get("format") == "dynamo" and any(
+        isinstance(r, dict) and r.get("event_type") == "request_end" and r.get("agent_context") is not None
+        for r in records
+    )
 
 
 def to_scenario(case: Case, **limits: Any) -> Scenario:
