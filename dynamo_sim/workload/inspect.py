@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ from dynamo_sim.workload.conversations import Conversations, Workflow
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.trace.formats import TraceSource, canonical_format, one_by_one, read_trace
 from dynamo_sim.workload.trace.lines import SkippedLine, TraceLines
-from dynamo_sim.workload.trace.opening import is_readable_once
 from dynamo_sim.workload.transcript import Transcript
 from dynamo_sim.workload.turns import TurnTable
 
 PEAK_WINDOW_MS = 10_000.0
+SHORTEST_SPAN_MS = 1e-6
 DETECTION_ROWS = 2_000
 
 
@@ -93,8 +94,9 @@ class TraceFacts:
 
     @property
     def span_ms(self) -> float:
-        """From the first known arrival to the last."""
-        return float(self.arrivals_ms[-1]) if len(self.arrivals_ms) else 0.0
+        """From the first known arrival to the last; 0 where that is no time to speak of."""
+        span_ms = float(self.arrivals_ms[-1]) if len(self.arrivals_ms) else 0.0
+        return span_ms if span_ms >= SHORTEST_SPAN_MS else 0.0
 
     @property
     def mean_rate_rps(self) -> float | None:
@@ -106,8 +108,8 @@ class TraceFacts:
         """Known arrivals a second in the fullest of the windows of 10 s that follow one another from 0."""
         if not self.span_ms:
             return None
-        windows = (self.arrivals_ms // PEAK_WINDOW_MS).astype(np.int64)
-        return float(np.bincount(windows).max()) / PEAK_WINDOW_MS * 1000.0
+        arrivals = np.unique(self.arrivals_ms // PEAK_WINDOW_MS, return_counts=True)[1]
+        return float(arrivals.max()) / PEAK_WINDOW_MS * 1000.0
 
 
 def inspect_trace(
@@ -193,7 +195,11 @@ def _arrivals(content: Conversations | Workflow) -> NDArray[np.float64]:
             start or 0.0 for start, waits in zip(content.starts, content.waits_for, strict=True) if not waits
         ]
     arrivals = np.sort(np.array(known, dtype=np.float64))
-    return arrivals - arrivals[0] if len(arrivals) else arrivals
+    if not len(arrivals):
+        return arrivals
+    if not isfinite(float(arrivals[-1]) - float(arrivals[0])):
+        raise TraceError("from its first arrival to its last is longer than a number can say", content.file)
+    return arrivals - arrivals[0]
 
 
 def _turns(content: Conversations | Workflow) -> NDArray[np.int64]:
@@ -214,7 +220,7 @@ def detect_format(source: TraceSource) -> str:
     first_ids: dict[str, Any] = {}
     later = repeating = 0
     sample = one_by_one(source)[0]
-    if isinstance(sample, str | Path) and is_readable_once(Path(sample)):
+    if isinstance(sample, str | Path) and Path(sample).is_fifo():
         raise TraceError("a pipe cannot be read twice; say which format it has (--format)", sample)
     for line, record in TraceLines(sample, skip_bad_lines=True):
         if line > DETECTION_ROWS:

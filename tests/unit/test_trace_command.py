@@ -150,3 +150,20 @@ def test_bad_lines_are_listed_when_skipped(trace, capsys):
 def test_block_sizes_must_be_positive(trace):
     with pytest.raises(ScenarioError, match="--block-size: found 0"):
         run(trace, "--block-size", 0)
+
+
+def test_a_trace_of_many_years_has_a_peak_rate_too():
+    facts = inspect_trace([row(1, timestamp=0), row(1, timestamp=1), row(1, timestamp=1e22)])
+    assert facts.peak_rate_rps == 0.2
+
+
+@pytest.mark.parametrize("last", [5e-324, 1e-310])
+def test_arrivals_at_nearly_one_instant_have_no_rate(last):
+    facts = inspect_trace([row(1, timestamp=0), row(1, timestamp=last)])
+    assert facts.span_ms == 0.0
+    assert facts.mean_rate_rps is facts.peak_rate_rps is None
+
+
+def test_arrivals_an_endless_time_apart_are_refused():
+    with pytest.raises(TraceError, match="longer than a number can say"):
+        inspect_trace([row(1, timestamp=-1e308), row(1, timestamp=1e308)])

@@ -18,11 +18,6 @@ ZSTD_CHUNK_BYTES = 1 << 14
 """Compressed bytes at a time; a few of them can stand for very many."""
 
 
-def is_readable_once(path: Path) -> bool:
-    """Whether a second look would find nothing: pipes, and so standard input and ``<(command)``."""
-    return path.is_fifo() or path.is_char_device()
-
-
 def open_trace(path: Path) -> IO[bytes]:
     """The bytes of a trace, decompressed as its suffix says.
 
