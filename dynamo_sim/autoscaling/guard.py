@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,7 +82,7 @@ class Guarded:
 
         Raises:
             PolicyError: the policy raised, or its answer is not a decision, a whole number of workers from 0 to
-                `MOST_WORKERS`, or None, or its next look is not after this one.
+                `MOST_WORKERS`, or None, or its next look is not after this one, or what it tells fits no table.
         """
         try:
             answer = self.policy.decide(now_s, view, fleet)
@@ -91,10 +91,12 @@ class Guarded:
         except DynamoSimError as error:
             raise PolicyError(self.name, now_s, f"failed: {error}") from error
         except (Exception, SystemExit) as error:
-            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            said = " ".join(str(error).split())
+            text = f"{type(error).__name__}: {said}" if said else type(error).__name__
             raise PolicyError(self.name, now_s, f"raised {text}") from error
         decision = answer if isinstance(answer, Decision) else Decision(self._target(answer, now_s))
-        self._check_next(decision, now_s)
+        self._check_told(decision, now_s)
+        decision = replace(decision, next_at_s=self._next(decision.next_at_s, now_s))
         target = self._target(decision.target, now_s)
         if target is None:
             return decision
@@ -109,9 +111,7 @@ class Guarded:
     def _target(self, value: Any, now_s: float) -> int | None:
         if value is None:
             return None
-        if isinstance(value, bool | np.bool_) or not isinstance(
-            value, int | float | np.integer | np.floating
-        ):
+        if not _is_number(value):
             raise PolicyError(
                 self.name, now_s, f"returned {shown(value)}, which is not a number of workers{_WANTED}"
             )
@@ -129,14 +129,52 @@ class Guarded:
             )
         return int(number)
 
-    def _check_next(self, decision: Decision, now_s: float) -> None:
-        following = decision.next_at_s
+    def _next(self, following: Any, now_s: float) -> float | None:
         if following is None:
-            return
-        if isinstance(following, bool) or not isinstance(following, int | float) or not following > now_s:
-            raise PolicyError(
-                self.name, now_s, f"wants its next look at {following!r} s, which is no time after this one"
-            )
+            return None
+        if _is_number(following):
+            try:
+                at_s = float(following)
+            except OverflowError:
+                at_s = math.inf
+            if at_s > now_s:
+                return at_s
+        raise PolicyError(
+            self.name, now_s, f"wants its next look at {shown(following)} s, which is no time after this one"
+        )
+
+    def _check_told(self, decision: Decision, now_s: float) -> None:
+        """What is only told must be of a kind that tables can hold."""
+        values, events = decision.values, decision.events
+        good = {
+            "reason": decision.reason is None or isinstance(decision.reason, str),
+            "proposal": decision.proposal is None or _is_count(decision.proposal),
+            "stabilised": decision.stabilised is None or _is_count(decision.stabilised),
+            "values": isinstance(values, Mapping) and all(isinstance(name, str) for name in values),
+            "events": isinstance(events, tuple | list) and all(isinstance(event, str) for event in events),
+        }
+        for field, is_good in good.items():
+            if not is_good:
+                what = f"{field} is {shown(getattr(decision, field))}; it must be {_TOLD[field]}"
+                raise PolicyError(self.name, now_s, f"returned a decision whose {what}")
+
+
+_TOLD = {
+    "reason": "a text",
+    "proposal": "a whole number or None",
+    "stabilised": "a whole number or None",
+    "values": "a mapping from names to numbers",
+    "events": "a tuple of texts",
+}
+
+
+def _is_number(value: Any) -> bool:
+    is_truth = isinstance(value, bool | np.bool_)
+    return not is_truth and isinstance(value, int | float | np.integer | np.floating)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and -(2**63) <= value < 2**63 and value == int(value)
 
 
 _WANTED = f"; a target is a whole number from 0 to {MOST_WORKERS}, or None for no change"

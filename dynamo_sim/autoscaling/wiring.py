@@ -9,6 +9,7 @@ from dynamo_sim.autoscaling.loop import Loop, reads_of
 from dynamo_sim.autoscaling.metrics import MetricsPipeline, MetricsSettings, Sampler
 from dynamo_sim.autoscaling.query import MetricQuery
 from dynamo_sim.autoscaling.view import View
+from dynamo_sim.errors import ScenarioError
 
 
 def pipelines_for(
@@ -20,13 +21,17 @@ def pipelines_for(
     """Pipelines that collect what the loops read, and the view of each loop.
 
     All loops share one scraped pipeline, but those whose policy is ``direct``: each of them gets an exact one of its
-    own. A pipeline that would collect nothing is left out of the first list.
+    own. A pipeline that would collect nothing is left out of the first list. The observations of a histogram are handed
+    out once, so only one pipeline may read them.
 
     Args:
         loops: of one autoscaler.
         sampler: the truth.
         settings: how metrics travel.
         offset: see `MetricsPipeline`.
+
+    Raises:
+        ScenarioError: two pipelines read the same histogram.
     """
     scraped = [loop for loop in loops if not getattr(loop.policy, "direct", False)]
     shared = MetricsPipeline(sampler, _union(scraped), settings, offset)
@@ -40,6 +45,15 @@ def pipelines_for(
             own = MetricsPipeline(sampler, reads_of(loop.policy), exact)
             pipelines.append(own)
             views.append(own.view)
+    taken: set[str] = set()
+    for pipeline in pipelines:
+        twice = taken.intersection(pipeline.histograms)
+        if twice:
+            raise ScenarioError(
+                f"{', '.join(sorted(twice))}: read by more than one loop of which one at least is direct; let one loop "
+                "read them, and let the others say by `reads` what they need"
+            )
+        taken.update(pipeline.histograms)
     return [pipeline for pipeline in pipelines if pipeline.collects], views
 
 

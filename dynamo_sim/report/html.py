@@ -63,6 +63,9 @@ def decisions_table(result: RunResult, most: int = MOST_DECISIONS) -> str:
     told = f"{len(frame):,} looks, {len(changes):,} of them changed something"
     if len(changes) > most:
         told += f"; the first {most:,} are shown"
+    held = int((frame["stabilised"] > frame["proposal"]).fillna(False).sum())
+    if held:
+        told += f"; at {held:,} a stabilisation window kept more workers than the metrics asked for"
     note = f'<p class="facts">{escape(told)}</p>'
     if not len(changes):
         return note

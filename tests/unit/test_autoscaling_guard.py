@@ -61,6 +61,19 @@ def ask(answer: Any, **more: Any) -> Decision:
         (np.float64("nan"), "target of nan"),
         (Decision(3, next_at_s=35.0), "next look"),
         (Decision(3, next_at_s=math.nan), "next look"),
+        (Decision(3, next_at_s=np.int64(30)), "next look"),  # type: ignore[arg-type]
+        (Decision(3, next_at_s="x"), "next look"),  # type: ignore[arg-type]
+        (ValueError("one\ntwo"), "raised ValueError: one two"),
+        (np.bool_(True), "not a number of workers"),
+        (np.array(3), "array(3), which is not a number of workers"),
+        (Decision(3, proposal="x"), "whose proposal is 'x'; it must be a whole number or None"),  # type: ignore[arg-type]
+        (Decision(3, stabilised=math.nan), "whose stabilised is nan"),  # type: ignore[arg-type]
+        (Decision(3, proposal=10**400), "whose proposal is 1000"),
+        (Decision(3, values=[1]), "whose values is [1]; it must be a mapping"),  # type: ignore[arg-type]
+        (Decision(3, values={5: 1.0}), "whose values is {5: 1.0}"),  # type: ignore[dict-item]
+        (Decision(3, events=(1,)), "whose events is (1,); it must be a tuple of texts"),  # type: ignore[arg-type]
+        (Decision(3, events=None), "whose events is None"),  # type: ignore[arg-type]
+        (Decision(3, 5), "whose reason is 5; it must be a text"),  # type: ignore[arg-type]
     ],
 )
 def test_a_bad_answer_names_the_policy_and_the_time(answer: Any, what: str) -> None:
@@ -72,10 +85,26 @@ def test_a_bad_answer_names_the_policy_and_the_time(answer: Any, what: str) -> N
     assert (caught.value.policy, caught.value.at_s) == ("mine:Policy", 35.0)
 
 
-@pytest.mark.parametrize("answer", [4, 4.0, np.int64(4), np.float32(4), Decision(4), Decision(4.0)])  # type: ignore[arg-type]
+class OwnCount(int):
+    """A whole number of a type of one's own."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [4, 4.0, OwnCount(4), np.int64(4), np.float32(4), np.float64(4), Decision(4), Decision(4.0)],  # type: ignore[arg-type]
+)
 def test_whole_numbers_of_any_type_are_targets(answer: Any) -> None:
     target = ask(answer).target
     assert target == 4 and type(target) is int
+
+
+@pytest.mark.parametrize(
+    ("asked", "at_s"),
+    [(40, 40.0), (np.int64(40), 40.0), (np.float32(40), 40.0), (10**400, math.inf), (None, None)],
+)
+def test_the_next_look_may_be_a_number_of_any_type(asked: Any, at_s: float | None) -> None:
+    following = ask(Decision(3, next_at_s=asked)).next_at_s
+    assert following == at_s and (following is None or type(following) is float)
 
 
 def test_no_opinion_stays_no_opinion() -> None:

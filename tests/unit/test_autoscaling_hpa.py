@@ -212,3 +212,24 @@ def test_the_state_is_the_only_memory() -> None:
     assert policy.state == HpaState()
     assert policy.reads == (TOTAL,)
     assert policy.period_s == 15.0
+
+
+@pytest.mark.parametrize("behavior", [None, {"scaleDown": {"stabilizationWindowSeconds": 120}}])
+def test_what_a_stabilisation_window_holds_is_told_in_plain_words(behavior: dict[str, Any] | None) -> None:
+    more: dict[str, Any] = {} if behavior is None else {"behavior": behavior}
+    policy = hpa(external("AverageValue", 10), **more)
+    first = policy.decide(15, StaticView({"waiting": 60}), FleetView.of(6))
+    held = policy.decide(30, StaticView({"waiting": 20}), FleetView.of(6))
+    window = 300 if behavior is None else 120
+    assert first.events == ()
+    assert (held.target, held.proposal, held.stabilised) == (6, 2, 6)
+    assert held.events == (
+        f"the metrics ask for 2; the stabilisation window of scale-down ({window} s) makes it 6",
+    )
+
+
+def test_a_window_of_scale_up_is_told_too() -> None:
+    policy = hpa(external("AverageValue", 10), behavior={"scaleUp": {"stabilizationWindowSeconds": 60}})
+    policy.decide(15, StaticView({"waiting": 20}), FleetView.of(2))
+    (event,) = policy.decide(30, StaticView({"waiting": 60}), FleetView.of(2)).events
+    assert event == "the metrics ask for 6; the stabilisation window of scale-up (60 s) makes it 2"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dynamo_sim.autoscaling import (
     Applied,
@@ -14,6 +15,7 @@ from dynamo_sim.autoscaling import (
     FleetView,
     KpaPolicy,
     KpaSettings,
+    Loop,
     MetricsPipeline,
     MetricsSettings,
     Observations,
@@ -23,6 +25,7 @@ from dynamo_sim.autoscaling import (
     loops_of,
     pipelines_for,
 )
+from dynamo_sim.errors import ScenarioError
 
 HPA = """
 apiVersion: autoscaling/v2
@@ -165,3 +168,33 @@ def test_knative_panics_waits_and_goes_to_zero() -> None:
     assert found[-1][1] == 0
     held_s = [record.at_s for record in records if record.hold]
     assert found[-1][0] - held_s[0] >= 30.0 - 1e-9  # the grace period
+
+
+class Reader:
+    def __init__(self, direct: bool, *reads: str) -> None:
+        self.direct = direct
+        if reads:
+            self.reads = reads
+
+    def decide(self, now_s: float, view: Any, fleet: FleetView) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        (Reader(False, "ttft"), Reader(True, "ttft", "waiting"), "ttft"),
+        (Reader(True, "itl"), Reader(True, "itl"), "itl"),
+        (Reader(False), Reader(True, "e2e"), "e2e"),
+        (Reader(False, "ttft"), Reader(False, "ttft"), None),
+        (Reader(False, "ttft"), Reader(True, "waiting"), None),
+    ],
+)
+def test_a_histogram_has_one_reader(first: Reader, second: Reader, shared: str | None) -> None:
+    loops = [Loop("a", first, 15.0), Loop("b", second, 15.0)]
+    toy = Toy(lambda now_s: 0.0, 1)
+    if shared is None:
+        assert len(pipelines_for(loops, toy, MetricsSettings())[1]) == 2
+    else:
+        with pytest.raises(ScenarioError, match=f"^{shared}: read by more than one loop"):
+            pipelines_for(loops, toy, MetricsSettings())

@@ -16,6 +16,7 @@ from dynamo_sim.autoscaling.process import AutoscalerController
 from dynamo_sim.autoscaling.query import OVER
 from dynamo_sim.cli import main
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.report.html import decisions_table
 from dynamo_sim.scenario import Scenario, load_scenario, policy_parts, scaling_policies
 from dynamo_sim.scenario.checks import notes
 from dynamo_sim.scenario.explain import models_of, tags_of
@@ -648,3 +649,18 @@ def test_one_mistake_is_one_line(changes: dict[str, Any], problem: str, tmp_path
 def test_a_section_left_empty_is_told(tmp_path: Path) -> None:
     (note,) = notes(load_scenario(write(tmp_path, "")))
     assert note == "autoscaler: is empty, so nobody scales the fleet; it needs a policy or a manifest"
+
+
+def test_a_size_held_by_a_stabilisation_window_is_told_in_table_and_page(tmp_path: Path) -> None:
+    policy = "policy: {kind: hpa, max_replicas: 4, metrics: [{metric: waiting, target: 5}]}"
+    result = run(load_scenario(write(tmp_path, policy)))
+    first = result.decisions.iloc[0]
+    assert (first["proposal"], first["stabilised"], first["target"]) == (0, 2, 2)
+    assert first["events"] == (
+        "the metrics ask for 0; the stabilisation window of scale-down (300 s) makes it 2",
+    )
+    held = int((result.decisions["stabilised"] > result.decisions["proposal"]).sum())
+    assert (
+        f"at {held} a stabilisation window kept more workers than the metrics asked for"
+        in decisions_table(result)
+    )

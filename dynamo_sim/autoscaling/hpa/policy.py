@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.hpa.pods import Pod, PodSample, group_pods, pods_of
 from dynamo_sim.autoscaling.hpa.quantity import value_milli
 from dynamo_sim.autoscaling.hpa.replicas import MetricFailed, per_pod_replicas, total_replicas
 from dynamo_sim.autoscaling.hpa.spec import POD_TYPES, HpaMetric, HpaSettings, HpaSpec, HpaState, Tolerance
-from dynamo_sim.autoscaling.hpa.sync import begin_history, sync
+from dynamo_sim.autoscaling.hpa.sync import SyncResult, begin_history, sync
 from dynamo_sim.autoscaling.loop import HPA
 from dynamo_sim.autoscaling.view import FleetView, View
 
@@ -56,8 +56,23 @@ class HpaPolicy:
             now_s,
             self.settings,
         )
+        events += self._stabilisation(result)
         return Decision(
             result.target, result.reason, result.proposal, result.stabilised, values, events=tuple(events)
+        )
+
+    def _stabilisation(self, result: SyncResult) -> Iterator[str]:
+        """What a stabilisation window did, in plain words; the controller's reasons do not tell."""
+        if result.stabilised is None or result.proposal is None or result.stabilised == result.proposal:
+            return
+        behavior, down = self.spec.behavior, result.stabilised > result.proposal
+        window = self.settings.downscale_stabilization_s
+        if behavior is not None:
+            own = (behavior.down if down else behavior.up).window_s
+            window = own if own is not None else window if down else 0.0
+        yield (
+            f"the metrics ask for {result.proposal}; the stabilisation window of scale-{'down' if down else 'up'} "
+            f"({window:g} s) makes it {result.stabilised}"
         )
 
     def read_total(

@@ -52,6 +52,7 @@ class MetricsPipeline:
         offset: place of a target's scrapes in the interval, from 0 to 1; see `scrape_offsets`.
 
     Attributes:
+        histograms: those whose observations it takes from the sampler; no other pipeline may.
         answered: for every query that was asked, whether there ever was data.
     """
 
@@ -76,10 +77,10 @@ class MetricsPipeline:
         self._scrapes: list[tuple[float, int]] = []
         worker, fleet = self._columns(asked)
         self._worker_columns, self._fleet_columns = worker, fleet
-        self._histograms = (
+        self.histograms = (
             HISTOGRAMS if self.asked is None else tuple(name for name in HISTOGRAMS if name in self.asked)
         )
-        self._workers_matter = bool(worker or self._histograms)
+        self._workers_matter = bool(worker or self.histograms)
         if fleet:
             self._open(FLEET, fleet, 0.0)
 
@@ -127,7 +128,7 @@ class MetricsPipeline:
     def _open(self, target_id: int, columns: dict[str, int], now_s: float) -> None:
         target = self.targets[target_id] = Target(target_id, columns, self.settings, now_s)
         if target_id != FLEET:
-            target.logs = {name: ObservationLog() for name in self._histograms}
+            target.logs = {name: ObservationLog() for name in self.histograms}
         if self.settings.perfect:
             # Counters begin at 0; what gauges were, nobody has looked.
             row = [0.0 if METRICS[name].kind is Kind.COUNTER else math.nan for name in columns]

@@ -40,7 +40,10 @@ class Sampler(Protocol):
         """The same of the front door."""
 
     def observations(self, worker_id: int, metric: str, since_s: float, until_s: float) -> Observations:
-        """What a worker has observed after ``since_s`` and up to ``until_s``."""
+        """What a worker has observed after ``since_s`` and up to ``until_s``.
+
+        Each observation may be handed out only once: one pipeline reads a histogram, and at rising times.
+        """
 
     def bridge(self, now_s: float) -> Mapping[str, Any]:
         """Passes and traffic since the last call (`spec 10, 6.1`)."""
