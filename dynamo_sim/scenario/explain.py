@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from dynamo_sim.scenario.base import Path, Problems, dotted
+from dynamo_sim.scenario.base import LARGEST_COUNT, Path, Problems, dotted
 
 LONGEST_FOUND = 60
 
@@ -105,7 +105,12 @@ def _demand(item: Any) -> str:
         return f'must be a text; put it in quotes: "{value}"'
     if kind in ("int_type", "float_type") and isinstance(value, str) and _is_number(value):
         return _PLAIN_DEMANDS[kind] + "; remove the quotes"
-    if kind in ("int_type", "int_from_float") and isinstance(value, float) and value.is_integer():
+    if (
+        kind in ("int_type", "int_from_float")
+        and isinstance(value, float)
+        and value.is_integer()
+        and abs(value) <= LARGEST_COUNT
+    ):
         return f"must be a whole number; write {int(value)}"
     if kind in ("model_type", "model_attributes_type") and value is None:
         return "must be a section of keys; leave it out for its defaults"

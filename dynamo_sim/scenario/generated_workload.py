@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from dynamo_sim.scenario.arrivals import Arrivals, RetimedArrivals
+from dynamo_sim.scenario.arrivals import LATEST_S, Arrivals, RetimedArrivals
 from dynamo_sim.scenario.base import Fraction, Path, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.token_lengths import TokenLengths
 
@@ -35,7 +35,7 @@ class GeneratedWorkload(Spec):
     request_count: PositiveCount | None = None
     """Most requests; of a trace with conversations, most conversations."""
 
-    duration_s: PositiveNumber | None = None
+    duration_s: Annotated[float, Field(gt=0, le=LATEST_S)] | None = None
     """Requests arrive before this time in seconds, as it is before any speed-up; not in a closed loop."""
 
     shared_prefix_ratio: Fraction = 0.0

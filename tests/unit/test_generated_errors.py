@@ -121,6 +121,10 @@ WHOLE = {
         LENGTHS + COUNT,
         "2:1: workload.arrivals: missing; only a closed loop (limits.concurrency) goes without",
     ),
+    "longer-than-any-clock": (
+        LENGTHS + "  duration_s: 1.7e+308\n  arrivals: {shape: poisson, rate_rps: 3}\n",
+        "6:15: workload.duration_s: found 1.7e+308; must be at most 1000000000000",
+    ),
     "closed-without-count": (
         LENGTHS + "  duration_s: 3\nlimits: {concurrency: 3}\n",
         "2:1: workload.request_count: missing; a closed loop needs it, whatever the arrivals say",

@@ -121,6 +121,10 @@ MALFORMED = {
         GOOD.replace("request_count: 3", "request_count: 1e3"),
         "x.yaml:6:18: workload.request_count: found 1000.0; must be a whole number; write 1000",
     ),
+    "enormous-count": (
+        GOOD.replace("request_count: 3", "request_count: 1.0e+300"),
+        "x.yaml:6:18: workload.request_count: found 1e+300; must be a whole number",
+    ),
     "fractional-count": (
         GOOD + "fleet: {workers: 1.5}\n",
         "x.yaml:7:18: fleet.workers: found 1.5; must be a whole number",
