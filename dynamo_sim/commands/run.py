@@ -72,6 +72,8 @@ def handle(arguments: argparse.Namespace) -> int:
         print(json.dumps(_finite(summary), indent=2, allow_nan=False))
     elif not arguments.quiet:
         _print_table(scenario, summary, result.warnings)
+        if arguments.html is not None:
+            print(f"Page: {arguments.html}")
         if folder is not None:
             print(f"Results: {folder}" + (" (replaced those of an earlier run)" if replaced else ""))
     return 0
@@ -97,13 +99,13 @@ def _run(scenario: Scenario, show_progress: bool) -> RunResult:
 
 
 def _print_table(scenario: Scenario, summary: Summary, warnings: list[str]) -> None:
-    from dynamo_sim.report.table import print_table
+    from dynamo_sim.report.table import nothing_served, print_table
     from dynamo_sim.scenario.checks import notes
 
-    if summary["completed_requests"]:
-        print_table(summary)
+    if nothing := nothing_served(summary):
+        print(nothing)
     else:
-        print(f"None of {summary['num_requests']:,} requests got a token: there is nothing to measure.")
+        print_table(summary)
     for note in notes(scenario):
         print(f"Note: {note}")
     for warning in warnings:

@@ -16,7 +16,7 @@ from dynamo_sim.output_file import whole_file
 from dynamo_sim.report.plots.style import duration_text
 from dynamo_sim.report.saving import meta, scenario_yaml
 from dynamo_sim.report.summary import Summary
-from dynamo_sim.report.table import COLUMNS, explained_lines, table_rows
+from dynamo_sim.report.table import COLUMNS, explained_lines, nothing_served, table_rows
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
@@ -109,12 +109,12 @@ def page(result: RunResult) -> str:
     """The whole page: facts, table, pictures and the scenario."""
     about, summary = meta(result), result.summary
     name = escape(str(about["name"] or "Simulated run"))
-    parts = [
-        f"<h1>{name}</h1>",
-        f'<p class="facts">{escape(" · ".join(_facts(result)))}</p>',
-        f'<h2>Numbers</h2>\n<div class="wide">{summary_table(summary)}</div>',
-        f'<p class="facts">{escape(" · ".join(explained_lines(summary)))}</p>',
-    ]
+    parts = [f"<h1>{name}</h1>", f'<p class="facts">{escape(" · ".join(_facts(result)))}</p>']
+    if nothing := nothing_served(summary):
+        parts.append(f"<p><strong>{nothing}</strong></p>")
+    else:
+        parts.append(f'<h2>Numbers</h2>\n<div class="wide">{summary_table(summary)}</div>')
+        parts.append(f'<p class="facts">{escape(" · ".join(explained_lines(summary)))}</p>')
     parts += [f"<p><strong>Note:</strong> {escape(text)}</p>" for text in result.warnings]
     for picture in result.plot.names:
         data = b64encode(result.plot.png(picture, dpi=110)).decode("ascii")

@@ -61,7 +61,7 @@ class RunResult:
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader has to know: durations from outside a profile's range, lines of a trace left out."""
+        """What a reader has to know: requests that were not served, durations from outside a profile's range, ..."""
         return self.records.warnings
 
     @property

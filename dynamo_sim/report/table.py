@@ -67,6 +67,13 @@ def footer_lines(summary: Mapping[str, float]) -> list[str]:
     return [f"{label}: {_number(summary[name])}" for label, name in FOOTER.items() if name in summary]
 
 
+def nothing_served(summary: Mapping[str, float]) -> str:
+    """What to say instead of numbers when no request got a token; empty when one did."""
+    if summary["completed_requests"]:
+        return ""
+    return f"None of {summary['num_requests']:,} requests got a token: there is nothing to measure."
+
+
 def explained_lines(summary: Mapping[str, float]) -> list[str]:
     """The lines below the table with what they mean, and how many requests kept the bounds of the SLA."""
     lines = []

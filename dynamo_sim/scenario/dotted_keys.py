@@ -34,6 +34,7 @@ def put(data: dict[str, Any], path: Path, value: Any) -> None:
         if isinstance(here, dict):
             part = str(part)
             if not last and here.get(part) is None:
+                _check_no_item(path, depth)
                 here[part] = {}
         elif isinstance(here, list | tuple):
             _check_position(here, path[: depth + 1])
@@ -47,6 +48,15 @@ def put(data: dict[str, Any], path: Path, value: Any) -> None:
             if isinstance(here[part], tuple):
                 here[part] = list(here[part])
             here = here[part]
+
+
+def _check_no_item(path: Path, depth: int) -> None:
+    """A list that is not there has no items to change."""
+    if isinstance(path[depth + 1], int):
+        raise ScenarioError(
+            f"{dotted(path)}: {dotted(path[: depth + 1])} is not given, so it has no item {path[depth + 1]}; "
+            "give the whole list"
+        )
 
 
 def _check_position(items: list[Any] | tuple[Any, ...], path: Path) -> None:

@@ -68,7 +68,8 @@ def test_run_prints_a_table_and_writes_results(capsys: pytest.CaptureFixture[str
 
 
 def test_run_writes_one_page_if_asked(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["run", "demo.yaml", "--quiet", "--no-save", "--html", "page.html"]) == 0
+    assert cli.main(["run", "demo.yaml", "--no-save", "--html", "page.html"]) == 0
+    assert capsys.readouterr().out.endswith("Page: page.html\n")
     assert "<html" in Path("page.html").read_text()
     assert cli.main(["run", "demo.yaml", "--quiet", "--no-save", "--html", "."]) == 2
     assert capsys.readouterr().err.startswith("--html .: cannot be written: ")
@@ -156,6 +157,13 @@ def test_a_bad_profile_is_named_with_the_file_of_the_scenario(
 def test_overrides_that_are_no_list_of_texts_are_an_error(overrides: Any) -> None:
     with pytest.raises(ScenarioError, match=r"must be a list of texts like \['fleet.workers=8'\]"):
         load_scenario("demo.yaml", overrides)
+
+
+def test_an_item_of_a_list_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "demo.yaml", "--set", "scaling.0.workers=3"]) == 2
+    assert capsys.readouterr().err == (
+        "--set scaling.0.workers=3: scaling.0.workers: scaling is not given, so it has no item 0; give the whole list\n"
+    )
 
 
 def test_an_unknown_key_may_be_part_of_a_known_one(capsys: pytest.CaptureFixture[str]) -> None:

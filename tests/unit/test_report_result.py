@@ -12,6 +12,7 @@ import yaml
 
 from dynamo_sim.metrics.records import RunRecords
 from dynamo_sim.report import saving
+from dynamo_sim.report.html import page
 from dynamo_sim.report.result import RunResult
 from tests.unit.report_records import ToyScenario, records_of, rejected, served, sla, toy_run
 
@@ -175,11 +176,16 @@ def test_a_result_introduces_itself(toy: RunResult) -> None:
 
 
 def test_the_page_holds_everything_it_shows(toy: RunResult, tmp_path: Path) -> None:
-    page = toy.save_html(tmp_path / "pages" / "run.html").read_text(encoding="utf-8")
+    text = toy.save_html(tmp_path / "pages" / "run.html").read_text(encoding="utf-8")
     assert names(tmp_path / "pages") == ["run.html"]
-    assert page.count("data:image/png;base64,") == 4
-    assert "Time to First Token (ms)" in page and "within the SLA" in page and "ttft_ms: 50.0" in page
-    assert "http" not in page
+    assert text.count("data:image/png;base64,") == 4
+    assert "Time to First Token (ms)" in text and "within the SLA" in text and "ttft_ms: 50.0" in text
+    assert "http" not in text
+
+
+def test_the_page_of_a_run_that_served_nobody_says_so() -> None:
+    text = page(RunResult(RunRecords(requests=[rejected(0, 0.0)])))
+    assert "None of 1 requests got a token" in text and "<table>" not in text
 
 
 def test_the_page_escapes_what_people_wrote(tmp_path: Path) -> None:
