@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,25 @@ def existing_path(text: str, context: Any, folders: bool = False) -> str:
     Raises:
         ValueError: nothing there, or a folder where a file is wanted.
     """
-    if not text.strip() or "\0" in text:
+    if not text.strip() or not _is_path(text):
         raise ValueError("must be a path")
     base: Path | None = (context or {}).get(BASE_DIR)
     if base is None:
         return text
-    path = Path(base, Path(text).expanduser()).resolve()
-    if not path.exists():
+    try:
+        path = Path(base, Path(text).expanduser()).resolve()
+        is_there, is_folder = path.exists(), path.is_dir()
+    except (OSError, RuntimeError) as error:  # a name too long, a loop of links, the home of nobody
+        raise ValueError(f"cannot be found: {getattr(error, 'strerror', None) or error}") from None
+    if not is_there:
         raise ValueError(f"no such file{' or folder' if folders else ''}: {path}")
-    if path.is_dir() and not folders:
+    if is_folder and not folders:
         raise ValueError(f"is a folder, not a file: {path}")
     return str(path)
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False

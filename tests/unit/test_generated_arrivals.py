@@ -221,6 +221,7 @@ def test_the_same_seed_gives_the_same_bytes_everywhere() -> None:
             "no request arrives; 1e-09 are expected",
         ),
         ({"shape": "constant", "rate_rps": 1e-200}, {"request_count": 2}, "no clock here can count"),
+        ({"shape": "poisson", "rate_rps": 1e-320}, {"request_count": 2}, "no request arrives"),
     ],
 )
 def test_impossible_amounts_are_refused(arrivals: Any, bounds: Any, message: str) -> None:

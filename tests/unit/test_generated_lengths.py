@@ -102,6 +102,12 @@ def test_a_column_in_order_begins_again_after_its_end(tmp_path: Path) -> None:
     assert outputs.tolist() == [1, 2, 3, 1, 2]
 
 
+def test_a_device_is_no_file_of_lengths(tmp_path: Path) -> None:
+    column = {"empirical": {"path": "/dev/zero", "column": "a"}}
+    with pytest.raises(TraceError, match="/dev/zero: cannot be read: it is a device"):
+        lengths(tmp_path, count=5, input_tokens=column)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -121,6 +121,15 @@ MALFORMED = {
         GOOD.replace("request_count: 3", "request_count: 1e3"),
         "x.yaml:6:18: workload.request_count: found 1000.0; must be a whole number; write 1000",
     ),
+    "path-of-nobody": (
+        TRACE.partition("  records")[0] + "  path: ~nobody-of-this-name/x\n",
+        "x.yaml:4:9: workload.path: found '~nobody-of-this-name/x'; cannot be found: Could not determine "
+        "home directory.",
+    ),
+    "path-without-end": (
+        TRACE.partition("  records")[0] + f"  path: {'a' * 5000}\n",
+        f"x.yaml:4:9: workload.path: found '{'a' * 56}...; cannot be found: File name too long",
+    ),
     "enormous-count": (
         GOOD.replace("request_count: 3", "request_count: 1.0e+300"),
         "x.yaml:6:18: workload.request_count: found 1e+300; must be a whole number",

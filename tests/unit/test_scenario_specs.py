@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import EngineArgs, Scenario, SyntheticWorkload, TraceWorkload, load_scenario
 from dynamo_sim.scenario.checks import notes
+from dynamo_sim.scenario.files import existing_path
 from dynamo_sim.scenario.yaml_source import plain_scalar, read_yaml
 
 SYNTHETIC: dict[str, Any] = {"kind": "synthetic", "input_tokens": 8, "output_tokens": 2, "request_count": 3}
@@ -227,3 +228,9 @@ def test_no_plain_data_escapes_the_checks(data: Any, section: str) -> None:
         assert error.problems and all(problem.startswith(section) for problem in error.problems)
     else:
         assert made.to_dict()["name"] == "demo"
+
+
+@pytest.mark.parametrize("text", ["", " ", "a\0b", "\ud800"])
+def test_some_texts_are_no_paths(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a path"):
+        existing_path(text, None)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dynamo_sim.errors import TraceError
 from dynamo_sim.sizes import MOST_TOKENS
+from dynamo_sim.workload.trace.opening import refuse_device
 
 
 def read_token_column(path: str | Path, column: str) -> npt.NDArray[np.int32]:
@@ -25,6 +26,7 @@ def read_token_column(path: str | Path, column: str) -> npt.NDArray[np.int32]:
             the line and the column.
     """
     try:
+        refuse_device(path)
         with open(path, newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             header = [name.strip() for name in next(rows, [])]

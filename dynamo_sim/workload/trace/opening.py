@@ -24,9 +24,7 @@ def open_trace(path: Path) -> IO[bytes]:
     Raises:
         OSError: it cannot be opened, or is a device: those never end.
     """
-    kind = os.stat(path)
-    if stat.S_ISBLK(kind.st_mode) or (stat.S_ISCHR(kind.st_mode) and not _is_standard_input(kind)):
-        raise OSError("it is a device, not a file")
+    refuse_device(path)
     suffix = path.suffix.lower()
     if suffix in GZIP_SUFFIXES:
         return io.BufferedReader(gzip.open(path, "rb"), BUFFER_BYTES)
@@ -35,7 +33,14 @@ def open_trace(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _is_standard_input(kind: os.stat_result) -> bool:
+def refuse_device(path: str | Path) -> None:
+    """Raise OSError for what never ends; a terminal at standard input does."""
+    kind = os.stat(path)
+    if stat.S_ISBLK(kind.st_mode) or (stat.S_ISCHR(kind.st_mode) and not _is_terminal(kind)):
+        raise OSError("it is a device, not a file")
+
+
+def _is_terminal(kind: os.stat_result) -> bool:
     try:
         return os.path.samestat(kind, os.fstat(0)) and os.isatty(0)
     except OSError:
