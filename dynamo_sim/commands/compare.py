@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.summary import Summary
     from dynamo_sim.scenario import Scenario
 
 MOST_RUNS = 64
@@ -127,7 +128,7 @@ def _print(results: list[tuple[str, RunResult]]) -> None:
     for label, _ in results:
         table.add_column(label, justify="right")
     for label, field, form in ROWS:
-        values = [result.summary.get(field) for _, result in results]
+        values = [_figure(result.summary, field) for _, result in results]
         if any(value is not None for value in values):
             scaled = [v / 1000.0 if field == "duration_ms" and v is not None else v for v in values]
             table.add_row(label, *("-" if v is None else form.format(v) for v in scaled))
@@ -136,6 +137,12 @@ def _print(results: list[tuple[str, RunResult]]) -> None:
     for label, result in results:
         for warning in result.warnings:
             print(f"Warning: {label}: {warning}")
+
+
+def _figure(summary: Summary, field: str) -> float | None:
+    """A field of the summary; None where it is not there, and for a latency or rate that nobody had."""
+    counts = ("completed_requests", "failed_requests", "goodput_completed_requests", "gpu_hours")
+    return summary.get(field) if summary["completed_requests"] or field in counts else None
 
 
 def _finite(result: RunResult) -> dict[str, Any]:

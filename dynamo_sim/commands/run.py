@@ -38,7 +38,9 @@ def add_parser(subparsers: Any) -> None:
     )
     output.add_argument("--no-save", action="store_true", help="write no files")
     parser.add_argument("--html", metavar="FILE", type=Path, help="also write one page with everything on it")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
+    parser.add_argument(
+        "--json", action="store_true", help="print the summary as JSON, and warnings to standard error"
+    )
     parser.add_argument("--quiet", action="store_true", help="print only errors")
     parser.add_argument("--no-plots", action="store_true", help="draw no pictures")
     parser.set_defaults(handler=handle)
@@ -70,6 +72,8 @@ def handle(arguments: argparse.Namespace) -> int:
         _write_page(result, arguments.html)
     if arguments.json:
         print(json.dumps(_finite(summary), indent=2, allow_nan=False))
+        for warning in result.warnings:
+            print(f"Warning: {warning}", file=sys.stderr)
     elif not arguments.quiet:
         _print_table(scenario, summary, result.warnings)
         if arguments.html is not None:

@@ -90,6 +90,15 @@ def test_json_is_all_that_json_prints(capsys: pytest.CaptureFixture[str]) -> Non
     assert Path("here/summary.json").exists()
 
 
+def test_json_leaves_warnings_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        cli.main(["run", "demo.yaml", "--json", "--no-save", "--set", "fleet.engine.num_gpu_blocks=1"]) == 0
+    )
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["completed_requests"] == 0
+    assert printed.err.startswith("Warning: 5 of 5 requests were rejected: ")
+
+
 def test_quiet_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "demo.yaml", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")

@@ -41,6 +41,26 @@ def test_several_variations_are_combined(scenario: str, capsys: pytest.CaptureFi
     assert len(answers) == 6 and all(answer["summary"]["completed_requests"] == 20 for answer in answers)
 
 
+def test_a_run_that_served_nobody_has_no_latency(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(
+            [
+                "compare",
+                scenario,
+                "--vary",
+                "fleet.engine.num_gpu_blocks=1,64",
+                "--set",
+                "workload.input_tokens=99",
+            ]
+        )
+        == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    cells = {row[1].strip(): row[2].strip() for row in (line.split("│") for line in lines) if len(row) > 3}
+    assert cells["completed requests"] == "0" and cells["TTFT p99 (ms)"] == cells["duration (s)"] == "-"
+    assert lines[-1].startswith("Warning: num_gpu_blocks=1: 20 of 20 requests were rejected: ")
+
+
 def test_lists_are_one_value(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", scenario, "--vary", "scaling=[],[{at_ms: 20, workers: 2}]", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
