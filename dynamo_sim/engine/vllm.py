@@ -180,6 +180,8 @@ class VllmScheduler:
 
     def judge(self, sequence: Sequence) -> int | None:
         """Cached tokens of the head of the queue if it may be admitted now, None if it has to wait (`spec 02, 8`)."""
+        if not sequence.prompt_tokens:
+            return 0  # the room is not looked at, also when there are generated tokens to compute again
         blocks = -(-sequence.tokens // self.block_size)
         available = self.pool.available
         cached, held = self.pool.cached_prefix(sequence)
@@ -238,8 +240,7 @@ class VllmScheduler:
     def _plan_pass(self, now_ms: float) -> PassPlan:
         plan = PassPlan(now_ms, self.budget_tokens)
         self._schedule_running(plan)
-        if not plan.preempted:
-            self._admit(plan)
+        self._admit(plan)
         return plan
 
     def _schedule_running(self, plan: PassPlan) -> None:
@@ -295,10 +296,10 @@ class VllmScheduler:
     def _admit(self, plan: PassPlan) -> None:
         """Admit from the head of the queue, never past it (`spec 02, 5.3`)."""
         waiting, running = self.waiting, self.running
-        while waiting and len(running) < self.max_sequences:
+        while waiting and len(running) < self.max_sequences and not plan.preempted:
             head = waiting[0]
             if not head.preempted and self.never_fits(head):
-                self._leave_queue()
+                self._leave_queue(head)
                 plan.rejected.append(head)
                 continue
             cached = self.judge(head)
@@ -307,7 +308,7 @@ class VllmScheduler:
             before = plan.budget
             if not self._schedule(plan, head, cached):
                 return
-            self._leave_queue()
+            self._leave_queue(head)
             running.append(head)
             head.running = True
             head.preempted = False
@@ -321,11 +322,11 @@ class VllmScheduler:
             if plan.budget == before and plan.budget == 0:
                 return
 
-    def _leave_queue(self) -> None:
-        head = self.waiting.popleft()
-        if not head.preempted:
-            self.fresh_tokens -= head.prompt_tokens
-            self.fresh_squares -= head.prompt_tokens * head.prompt_tokens
+    def _leave_queue(self, sequence: Sequence) -> None:
+        self.waiting.remove(sequence)  # its head, or behind those that had to make room for it
+        if not sequence.preempted:
+            self.fresh_tokens -= sequence.prompt_tokens
+            self.fresh_squares -= sequence.prompt_tokens * sequence.prompt_tokens
 
     # ------------------------------------------------------------ one pass, one stretch
 

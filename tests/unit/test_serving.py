@@ -163,3 +163,26 @@ def test_ticks_go_on_when_one_meets_an_arrival_and_the_end_of_a_pass(stretch: in
     )
     fleet = simulation.run(scripted).fleet
     assert list(fleet.query("cause == 'added'")["at_ms"]) == [40.0, 50.0]
+
+
+def empty_prompts(engine_type: str, blocks: int) -> dict[str, Any]:
+    """Two requests without a prompt, 60 tokens each, on one worker with blocks of 8."""
+    records = [
+        {"request_id": name, "timestamp": 0, "input_length": 0, "output_length": 60, "hash_ids": [1]}
+        for name in "ab"
+    ]
+    return {
+        "workload": {"kind": "trace", "format": "agentic_mooncake", "block_size": 8, "records": records},
+        "engine": {"engine_type": engine_type, "block_size": 8, "num_gpu_blocks": blocks},
+        "workers": 1,
+    }
+
+
+def test_an_empty_prompt_returns_without_a_look_at_the_room_and_takes_turns_with_the_other() -> None:
+    report = answer(empty_prompts("vllm", 13))["report"]
+    assert report["duration_ms"] == 1925.2046169999992  # the reference's figures
+    assert report["max_itl_ms"] == 330.92769199999975
+
+
+def test_an_empty_prompt_is_admitted_by_trtllm_even_when_it_will_be_stuck() -> None:
+    assert "dead end with 2 in-flight requests" in answer(empty_prompts("trtllm", 13))["error"]
