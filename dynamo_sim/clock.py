@@ -40,7 +40,7 @@ class Clock(simpy.Environment):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(0.0)
         self._failure: Exception | None = None
 
     def timer(self) -> Timer:

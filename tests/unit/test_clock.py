@@ -51,3 +51,7 @@ def test_the_last_of_an_instant_comes_after_everything_else() -> None:
         event.callbacks.append(lambda _, name=name: seen.append((name, clock.instant_is_complete)))
     clock.run_dry()
     assert seen == [("pass", False), ("arrival", False), ("settle", True)]
+
+
+def test_time_is_a_float_from_the_start() -> None:
+    assert isinstance(Clock().now, float)
