@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 SIGNIFICAND_MAX = (1 << 64) - 1
@@ -44,9 +44,15 @@ def _scaled(value: float, exponent: int) -> float:
 
 
 def as_written(value: Any) -> Any:
-    """A record given in memory as it reads once it has been written to a file: its floats are read again."""
+    """A record given in memory as it reads once it has been written to a file: its floats are read again.
+
+    Raises:
+        ValueError: it has a number that JSON cannot write.
+    """
     if type(value) is float:
-        return read_decimal(repr(value)) if -inf < value < inf else value
+        if not isfinite(value):
+            raise ValueError(f"{value} is not a JSON number")
+        return read_decimal(repr(value))
     if isinstance(value, dict):
         return {key: as_written(item) for key, item in value.items()}
     if isinstance(value, list | tuple) and not set(map(type, value)) <= {int, str}:

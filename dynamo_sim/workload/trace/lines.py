@@ -67,7 +67,7 @@ class TraceLines:
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         if self._path is None:
-            yield from enumerate(map(as_written, self._records), start=1)
+            yield from self._inline()
             return
         decode = _DECODER.decode
         try:
@@ -93,6 +93,15 @@ class TraceLines:
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise TraceError(f"cannot read the trace: {reason}", self.file) from error
+
+    def _inline(self) -> Iterator[tuple[int, Any]]:
+        for line, record in enumerate(self._records, start=1):
+            try:
+                value = as_written(record)
+            except (ValueError, RecursionError) as error:
+                self.refuse(line, f"failed to parse line {line} as JSON: {_explain(error)}")
+                continue
+            yield line, value
 
     def refuse(self, line: int, reason: str | BadLine) -> None:
         """Raise TraceError for a line, or note it as skipped where bad lines are to be skipped."""
