@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """Where a path leads, also through folders that are not there and links that lead nowhere."""
+    return Path(os.path.realpath(path))
+
+
+def draft_of(target: Path) -> Path:
+    """A new name beside ``target``; not longer than the names a folder may hold."""
+    return target.with_name(f".{target.name[:40]}.{uuid4().hex}.tmp")
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Where to write: a draft that replaces ``path``, whose folders are made, once it is complete.
@@ -24,12 +34,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         OSError: the file cannot be written.
     """
-    target = Path(path).resolve()
+    target = real_path(path)
     if target.exists() and not target.is_file():
         yield target
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
+    draft = draft_of(target)
     try:
         yield draft
         os.replace(draft, target)

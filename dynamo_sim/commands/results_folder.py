@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.output_file import real_path
 
 
 def usable_folder(folder: Path) -> Path:
@@ -17,7 +18,7 @@ def usable_folder(folder: Path) -> Path:
     from dynamo_sim.report.saving import OUR_FILES, is_result
 
     if ".." in folder.parts:  # it may lead through folders that are not there
-        folder = folder.resolve()
+        folder = real_path(folder)
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
     if not existing.is_dir():
         raise ScenarioError(f"{folder}: cannot be written, {existing} is a file; choose another --out")

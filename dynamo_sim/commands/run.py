@@ -67,7 +67,7 @@ def handle(arguments: argparse.Namespace) -> int:
         result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
     summary = result.summary.with_wall_time((time.perf_counter() - started) * 1000.0)
     if folder is not None:
-        result.save(folder, plots=scenario.report.plots, requests_format=scenario.report.requests_format)
+        _save(result, folder)
     if arguments.html is not None:
         _write_page(result, arguments.html)
     if arguments.json:
@@ -81,6 +81,14 @@ def handle(arguments: argparse.Namespace) -> int:
         if folder is not None:
             print(f"Results: {folder}" + (" (replaced those of an earlier run)" if replaced else ""))
     return 0
+
+
+def _save(result: RunResult, folder: Path) -> None:
+    """Write the results; an error is about the folder, not about the draft of it that was under way."""
+    try:
+        result.save(folder)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
 
 
 def _write_page(result: RunResult, path: Path) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import yaml
+
+from dynamo_sim.output_file import draft_of, real_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,11 +69,11 @@ def save_result(
         raise ValueError(
             f"requests_format must be one of {', '.join(REQUEST_FORMATS)}, got {requests_format!r}"
         )
-    target = Path(directory).resolve()
+    target = real_path(directory)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{directory} is a file, not a directory to save a result in")
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
+    draft = draft_of(target)
     draft.mkdir()
     try:
         _write(result, draft, plots, requests_format)

@@ -18,6 +18,7 @@ from rich.console import Console
 from dynamo_sim import cli, simulation
 from dynamo_sim.commands.progress import RunProgress
 from dynamo_sim.errors import ScenarioError, SimulationError, TraceError
+from dynamo_sim.report import saving
 from dynamo_sim.scenario import Scenario, load_scenario
 
 ROOT = Path(__file__).parents[2]
@@ -267,6 +268,27 @@ def test_a_folder_may_be_named_by_a_way_that_is_not_there(tmp_path: Path) -> Non
     assert Path("b/summary.json").exists() and Path("d/page.html").exists()
 
 
+def test_a_full_disk_is_told_of_the_folder_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write(result: Any, draft: Path, *_: Any) -> None:
+        raise OSError(28, "No space left on device", str(draft / "requests.csv"))
+
+    monkeypatch.setattr(saving, "_write", write)
+    assert cli.main(["run", "demo.yaml", "--out", "out"]) == 1
+    assert capsys.readouterr().err == "out: No space left on device\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.yaml"]
+
+
+def test_links_in_a_circle_and_long_names_are_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("loop").symlink_to("loop")
+    assert cli.main(["run", "demo.yaml", "--quiet", "--no-save", "--html", "loop/page.html"]) == 2
+    assert capsys.readouterr().err == "--html loop/page.html: cannot be written: File exists\n"
+    name = "a" * 250
+    assert cli.main(["run", "demo.yaml", "--quiet", "--out", name, "--html", f"{name}.html"]) == 0
+    assert Path(name).is_dir() and Path(f"{name}.html").is_file()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
 def test_read_only_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o500)
@@ -407,6 +429,7 @@ def test_signal_while_results_are_written_leaves_no_draft(number: signal.Signals
 UNDER_NOHUP = """
 import signal, sys
 from dynamo_sim import cli, simulation
+from dynamo_sim.report import saving
 from dynamo_sim.errors import SimulationError
 
 def run(scenario):
