@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 
 from dynamo_sim.workload.conversations import Conversations
 from dynamo_sim.workload.request import Request
-from dynamo_sim.workload.sources import WorkloadSource
+from dynamo_sim.workload.sources import WorkloadSource, end_of_pause
 from dynamo_sim.workload.transcript import Transcript
 
 
@@ -77,7 +77,8 @@ class SessionDriver(WorkloadSource):
         if turn < len(rows):
             if self._transcripts is not None and not rejected:
                 self._transcripts[session].answered(request, request.emitted_tokens)
-            heappush(self._due, (now_ms + self._delays[rows[turn]], session, turn))
+            due_ms = end_of_pause(now_ms, self._delays[rows[turn]], request)
+            heappush(self._due, (due_ms, session, turn))
             return
         if self._transcripts is not None:
             del self._transcripts[session]

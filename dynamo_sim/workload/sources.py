@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+from math import inf
+
+from dynamo_sim.errors import SimulationError
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.trace.lines import SkippedLine
+
+
+def end_of_pause(now_ms: float, pause_ms: float, after: Request) -> float:
+    """When a pause after a request is over.
+
+    Raises:
+        SimulationError: never: the sum is too large for a clock.
+    """
+    end_ms = now_ms + pause_ms
+    if end_ms == inf:
+        raise SimulationError(
+            f"the pause after {after.name} would never end: it begins at {now_ms} ms and takes {pause_ms} ms; shorten "
+            "the pauses of the workload"
+        )
+    return end_ms
 
 
 class WorkloadSource:

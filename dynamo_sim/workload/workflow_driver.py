@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 
 from dynamo_sim.workload.conversations import Workflow
 from dynamo_sim.workload.request import Request
-from dynamo_sim.workload.sources import WorkloadSource
+from dynamo_sim.workload.sources import WorkloadSource, end_of_pause
 
 
 class WorkflowDriver(WorkloadSource):
@@ -66,7 +66,8 @@ class WorkflowDriver(WorkloadSource):
             self._latest_end[row] = max(self._latest_end[row], now_ms)
             self._open[row] -= 1
             if not self._open[row]:
-                heappush(self._due, (self._latest_end[row] + self._wait_ms[row], row))
+                due_ms = end_of_pause(self._latest_end[row], self._wait_ms[row], request)
+                heappush(self._due, (due_ms, row))
 
     def exhausted(self) -> bool:
         """Whether every request was handed out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dynamo_sim.errors import SimulationError
 from dynamo_sim.workload.conversations import schedule_open
 from dynamo_sim.workload.plain_list import CappedList, OpenList
 from dynamo_sim.workload.request import FRESH_TOKEN
@@ -262,3 +263,17 @@ def test_sources_know_how_much_they_offer(count):
     assert OpenList(table(count), [0.0] * count).total == count
     assert CappedList(table(count), 2).total == count
     assert SessionDriver(sessions(*[row()] * count), None, cap=2).total == count
+
+
+def test_a_pause_between_turns_that_never_ends_is_refused():
+    driver = SessionDriver(sessions(row(session_id="a"), row(session_id="a", delay=1.7e308)), None, 1)
+    request = driver.take_due(0.0, 0)[0]
+    with pytest.raises(SimulationError, match="the pause after turn 0 of session 'a' would never end"):
+        driver.ended(request, 1e308, False)
+
+
+def test_a_pause_between_requests_that_never_ends_is_refused():
+    driver = workflow({"request_id": "a"}, {"request_id": "b", "wait_for": ["a"], "delay": 1.7e308})
+    request = driver.take_due(0.0, 0)[0]
+    with pytest.raises(SimulationError, match="would never end"):
+        driver.ended(request, 1e308, False)
