@@ -80,13 +80,37 @@ def as_policy(candidate: Any, name: str | None = None) -> Policy:
     return candidate
 
 
+_BESIDE: dict[str, str] = {}
+"""Modules that were found beside a scenario, and its folder."""
+
+
 def _import(module_name: str, folder: str | Path | None) -> Any:
+    """Import a module; one of the same name that was found beside another scenario is forgotten before."""
     if folder is None:
         return importlib.import_module(module_name)
     place = str(Path(folder).resolve())
+    for name in [name for name, home in _BESIDE.items() if home != place]:
+        sys.modules.pop(name, None)
+        del _BESIDE[name]
+    _refuse_hidden(module_name.split(".")[0], Path(place))
+    before = set(sys.modules)
     sys.path.insert(0, place)
     try:
         importlib.invalidate_caches()
         return importlib.import_module(module_name)
     finally:
         sys.path.remove(place)
+        new = [name for name in sys.modules if name not in before]
+        _BESIDE.update((name, place) for name in new if _is_in(sys.modules[name], place))
+
+
+def _refuse_hidden(name: str, place: Path) -> None:
+    """Refuse a module beside the scenario that another one of the same name hides."""
+    there = (place / f"{name}.py").is_file() or (place / name / "__init__.py").is_file()
+    if there and name in sys.modules and not _is_in(sys.modules[name], str(place)):
+        raise ImportError(f"another module {name!r} is loaded already; give yours another name")
+
+
+def _is_in(module: Any, place: str) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).resolve().is_relative_to(place)

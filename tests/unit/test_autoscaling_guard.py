@@ -142,6 +142,29 @@ def test_a_policy_of_a_file_beside_the_scenario_is_found(tmp_path: Path) -> None
             load_policy(name, options, folder=tmp_path)
 
 
+def test_modules_of_one_name_beside_two_scenarios_are_told_apart(tmp_path: Path) -> None:
+    for folder, count in (("one", 3), ("two", 5)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rules_helper.py").write_text(f"COUNT = {count}\n", encoding="utf-8")
+        (tmp_path / folder / "same_name.py").write_text(
+            "import rules_helper\n"
+            "class Mine:\n"
+            "    def decide(self, now_s, view, fleet):\n"
+            "        return rules_helper.COUNT\n",
+            encoding="utf-8",
+        )
+    policies = [load_policy("same_name:Mine", folder=tmp_path / folder) for folder in ("one", "two", "one")]
+    assert [policy.decide(0.0, StaticView(), FleetView()) for policy in policies] == [3, 5, 3]
+
+
+def test_a_module_that_a_loaded_one_hides_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pathlib.py").write_text("", encoding="utf-8")
+    with pytest.raises(
+        ScenarioError, match="another module 'pathlib' is loaded already; give yours another name"
+    ):
+        load_policy("pathlib:Mine", folder=tmp_path)
+
+
 def test_a_module_that_breaks_says_how(tmp_path: Path) -> None:
     (tmp_path / "breaks_on_import.py").write_text("1 / 0\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match="ZeroDivisionError"):

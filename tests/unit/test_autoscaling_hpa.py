@@ -205,6 +205,8 @@ def test_metrics_say_what_they_cannot_be() -> None:
     ):
         with pytest.raises(ValueError):
             HpaMetric(*arguments, WAITING)
+    with pytest.raises(ValueError, match="router_queue is one value for the whole fleet"):
+        HpaMetric("Pods", "AverageValue", 1000, MetricQuery("router_queue"))
 
 
 def test_the_state_is_the_only_memory() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from dynamo_sim.autoscaling import MetricQuery
 from dynamo_sim.autoscaling.hpa.quantity import parse_quantity
-from dynamo_sim.autoscaling.manifests import load_manifest
+from dynamo_sim.autoscaling.manifests import ManifestOptions, load_manifest
 from dynamo_sim.errors import ScenarioError
 
 HPA = """\
@@ -25,7 +26,7 @@ spec:
 def refused(source: Any) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
         load_manifest(source)
-    assert all("\n" not in line and len(line) < 250 for line in caught.value.problems)
+    assert all("\n" not in line and len(line) < 300 for line in caught.value.problems)
     return list(caught.value.problems)
 
 
@@ -177,3 +178,144 @@ def test_a_window_knative_would_refuse_is_warned_about(window: str) -> None:
 def test_an_endless_window_does_not_fill_the_memory() -> None:
     (found,) = refused(knative(window="100y"))
     assert "window: must be from 1 s to 86400 s" in found
+
+
+# ---------------------------------------------------------------- HPA of every version
+
+
+WAITING = "vllm:num_requests_waiting"
+AVERAGE = {"type": "AverageValue", "averageValue": "5"}
+METRICS = "autoscaling.alpha.kubernetes.io/metrics"
+
+
+def hpa(version: str, *metrics: Any, annotations: Any = None, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "h"} if annotations is None else {"name": "h", "annotations": annotations}
+    listed = {"metrics": list(metrics)} if metrics else {}
+    return {
+        "apiVersion": f"autoscaling/{version}",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": metadata,
+        "spec": {"maxReplicas": 5, **listed, **spec},
+    }
+
+
+def pods(name: Any = WAITING, **target: Any) -> dict[str, Any]:
+    return {"type": "Pods", "pods": {"metric": {"name": name}, "target": {**AVERAGE, **target}}}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "lines"),
+    [
+        (hpa("v2", pods(5)), ["spec.metrics[0].pods.metric.name: must be a text, got 5"]),
+        (hpa("v2", {"pods": {}}), ["spec.metrics[0].type: is missing"]),
+        (
+            hpa("v2", {"type": "Pods", "pods": {"target": AVERAGE}}),
+            ["spec.metrics[0].pods.metric: is missing"],
+        ),
+        (
+            hpa("v2", {"type": "Resource", "resource": {"name": "nvidia.com/gpu", "target": AVERAGE}}),
+            ["there is no model of the resource 'nvidia.com/gpu'; only cpu and memory can be mapped"],
+        ),
+        (
+            hpa("v1", pods(), behavior={}),
+            [
+                "spec.targetCPUUtilizationPercentage: without metrics an HPA goes by 80 % of cpu",
+                "spec.metrics: does not belong to autoscaling/v1; write apiVersion: autoscaling/v2",
+                "spec.behavior: does not belong to autoscaling/v1; write apiVersion: autoscaling/v2",
+            ],
+        ),
+        (hpa("v1", annotations={METRICS: "{x"}), [f"metadata.annotations: {METRICS} is no JSON: '{{x'"]),
+        (hpa("v1", annotations={METRICS: "[" * 5000}), [f"metadata.annotations: {METRICS} is no JSON: '[["]),
+        (hpa("v1", annotations={METRICS: '{"a": 1}'}), [f"metadata.annotations[{METRICS}].a: unknown key"]),
+        (
+            hpa("v2beta1", {"type": "Pods", "pods": {"targetAverageValue": "5"}}),
+            ["spec.metrics[0].pods.metricName: is missing"],
+        ),
+    ],
+)
+def test_each_mistake_in_an_hpa_is_told_once(manifest: dict[str, Any], lines: list[str]) -> None:
+    found = refused(manifest)
+    assert len(found) == len(lines)
+    assert all(line in told for line, told in zip(lines, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "warning"),
+    [
+        (hpa("v2", pods(value="7")), "target.value: is not read beside type: AverageValue"),
+        (
+            hpa("v2", pods(), annotations={METRICS: "[]"}),
+            f"metadata.annotations: {METRICS} is not read in autoscaling/v2",
+        ),
+        (
+            hpa(
+                "v2beta1",
+                {"type": "Pods", "pods": {"metricName": WAITING, "targetAverageValue": 5, "targetValue": 4}},
+            ),
+            "pods.targetValue: is not read beside targetAverageValue",
+        ),
+        (
+            hpa("v2", pods("vllm:request_success_total")),
+            "vllm:request_success_total is a counter; it is read as its rate",
+        ),
+    ],
+)
+def test_what_of_an_hpa_is_not_honoured_is_told(manifest: dict[str, Any], warning: str) -> None:
+    (told,) = load_manifest(manifest).warnings
+    assert warning in told
+
+
+def test_one_value_of_the_fleet_cannot_stand_for_one_a_worker() -> None:
+    fleet = MetricQuery("router_queue")
+    with pytest.raises(ScenarioError, match="'q' stands for router_queue, one value for the whole fleet"):
+        load_manifest(hpa("v2", pods("q")), ManifestOptions(metric_map={"q": fleet}))
+    with pytest.raises(ScenarioError, match="resource_map: cpu stands for router_queue"):
+        load_manifest(hpa("v1"), ManifestOptions(resource_map={"cpu": fleet}))
+
+
+# ---------------------------------------------------------------- KEDA and files of several documents
+
+
+def scaled_object(*triggers: Any, **metadata: Any) -> dict[str, Any]:
+    return {
+        "kind": "ScaledObject",
+        "metadata": {"name": "s", **metadata},
+        "spec": {"minReplicaCount": 1, "triggers": list(triggers)},
+    }
+
+
+def cron(**changes: Any) -> dict[str, Any]:
+    window = {"timezone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *", "desiredReplicas": "4"}
+    return {"type": "cron", "metadata": {**window, **changes}}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "line"),
+    [
+        (
+            scaled_object(cron(end="0 8 * * *")),
+            "metadata.end: is the same as start: the window would never be open",
+        ),
+        (scaled_object(cron(timezone=5)), "metadata.timezone: must be a text, got 5"),
+        (scaled_object(cron(timezone="Mars/X")), "there is no time zone 'Mars/X'"),
+        (scaled_object({"metadata": {}}), "spec.triggers[0].type: is missing"),
+        (scaled_object({"type": 5}), "spec.triggers[0].type: must be a text, got 5"),
+        (scaled_object("x"), "spec.triggers[0]: must be a mapping, got 'x'"),
+        (scaled_object(cron(), annotations=5), "metadata.annotations: must be a mapping, got 5"),
+        ({"kind": "scaledobject"}, "ScaledObject or Knative Service; there is scaledobject"),
+        ([scaled_object(cron()), scaled_object(cron())], "(ScaledObject 's', ScaledObject 's'); leave one"),
+    ],
+)
+def test_each_mistake_in_a_scaled_object_is_told_once(manifest: Any, line: str) -> None:
+    (found,) = refused(manifest)
+    assert line in found
+
+
+def test_paused_objects_and_unrelated_documents_are_told() -> None:
+    paused = scaled_object(cron(), annotations={"autoscaling.keda.sh/paused": "true"})
+    several: list[Any] = [{"kind": "Deployment", "metadata": {"name": "d"}}, None, paused]
+    warnings = load_manifest(several).warnings
+    assert warnings == (
+        "manifest, document 1 (Deployment d): a Deployment is no autoscaler and is not read",
+        "manifest, document 3 (ScaledObject s): metadata.annotations: autoscaling.keda.sh/paused has no effect here",
+    )

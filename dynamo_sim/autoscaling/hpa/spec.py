@@ -49,6 +49,10 @@ class HpaMetric:
             )
         if self.target <= 0:
             raise ValueError("a target must be above 0")
+        if self.source in POD_TYPES and not self.query.spec.per_worker:
+            raise ValueError(
+                f"{self.query.metric} is one value for the whole fleet, and a {self.source} metric needs one a worker"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dynamo_sim.autoscaling.catalogue import Kind
 from dynamo_sim.autoscaling.hpa.spec import TOTAL_TYPES, HpaBehavior, HpaMetric, HpaSpec
 from dynamo_sim.autoscaling.manifests.behavior import read_behavior
 from dynamo_sim.autoscaling.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.manifests.section import Section
+from dynamo_sim.shown import shown
 
-API_VERSIONS = ("autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v2beta1", "autoscaling/v1")
+NEW_VERSIONS = ("autoscaling/v2", "autoscaling/v2beta2")
+API_VERSIONS = (*NEW_VERSIONS, "autoscaling/v2beta1", "autoscaling/v1")
 
 DEFAULT_CPU_PERCENT = 80
 """What an HPA without metrics goes by: mean cpu utilisation."""
@@ -25,6 +28,7 @@ _FIELDS = {
 }
 _METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
 _BEHAVIOR_ANNOTATION = "autoscaling.alpha.kubernetes.io/behavior"
+OLD_ANNOTATIONS = (_METRICS_ANNOTATION, _BEHAVIOR_ANNOTATION)
 
 
 def read_hpa(document: Section, options: ManifestOptions) -> HpaSpec:
@@ -40,17 +44,24 @@ def read_hpa(document: Section, options: ManifestOptions) -> HpaSpec:
         document.problem("spec", "is missing")
         return HpaSpec(1)
     spec.ignore("scaleTargetRef")
+    for key in OLD_ANNOTATIONS if version in NEW_VERSIONS else ():
+        if isinstance(metadata.data.get("annotations"), Mapping) and key in metadata.data["annotations"]:
+            metadata.warn("annotations", f"{key} is not read in {version}")
     if not spec.has("maxReplicas"):
         spec.problem("maxReplicas", "is missing")
     most = spec.integer("maxReplicas", 1, 1)
     least = spec.integer("minReplicas", 1, 0)
     behavior: HpaBehavior | None = None
-    if version in ("autoscaling/v2", "autoscaling/v2beta2"):
+    if version in NEW_VERSIONS:
         section = spec.section("behavior")
         behavior = None if section is None else read_behavior(section)
     elif (annotated := _annotation(metadata, _BEHAVIOR_ANNOTATION)) is not None:
         behavior = read_behavior(_lower_keys(annotated))
     metrics = _metrics(spec, metadata, version, options)
+    for key in ("metrics", "behavior"):
+        if spec.data.get(key) is not None and not spec.knows(key):
+            spec.problem(key, f"does not belong to {version}; write apiVersion: autoscaling/v2")
+            spec.ignore(key)
     spec.finish()
     if most < least:
         spec.problem("maxReplicas", f"is below minReplicas ({least})")
@@ -75,14 +86,16 @@ def _metrics(spec: Section, metadata: Section, version: str, options: ManifestOp
 
 
 def _metrics_v1(spec: Section, metadata: Section, options: ManifestOptions) -> list[HpaMetric]:
-    found = []
+    found, problems = [], len(spec.findings.problems)
     annotated = _annotation(metadata, _METRICS_ANNOTATION)
     if annotated is not None:
         for entry in annotated.sections("metrics"):
             metric = _metric_v2beta1(_lower_keys(entry), options)
             if metric is not None:
                 found.append(metric)
-    if spec.has("targetCPUUtilizationPercentage") or not found:
+        annotated.finish()
+    explained = len(spec.findings.problems) > problems
+    if spec.has("targetCPUUtilizationPercentage") or not (found or explained):
         percent = spec.integer("targetCPUUtilizationPercentage", DEFAULT_CPU_PERCENT, 1)
         found.extend(_cpu(spec, "targetCPUUtilizationPercentage", percent, options))
     return found
@@ -98,10 +111,8 @@ def _cpu(spec: Section, key: str, percent: int, options: ManifestOptions) -> lis
 
 
 def _metric_v2(entry: Section, options: ManifestOptions) -> HpaMetric | None:
-    kind = entry.text("type", "", tuple(_FIELDS))
+    kind = entry.required("type", tuple(_FIELDS))
     if not kind:
-        if not entry.has("type"):
-            entry.problem("type", "is missing")
         return None
     inner = entry.section(_FIELDS[kind])
     entry.finish()
@@ -111,21 +122,21 @@ def _metric_v2(entry: Section, options: ManifestOptions) -> HpaMetric | None:
     target = inner.section("target")
     resource = kind in ("Resource", "ContainerResource")
     if resource:
-        name = inner.text("name")
+        name = inner.required("name")
         inner.ignore("container", why="containers are not told apart; the whole worker counts")
     else:
         metric = inner.section("metric")
-        name = "" if metric is None else metric.text("name")
+        if metric is None:
+            inner.problem("metric", "is missing")
+        name = "" if metric is None else metric.required("name")
         if metric is not None:
             metric.ignore("selector", why="label selectors are ignored")
             metric.finish()
         inner.ignore("describedObject")
     inner.finish()
-    if not name:
-        inner.problem("name" if resource else "metric.name", "is missing")
-        return None
     if target is None:
         inner.problem("target", "is missing")
+    if not name or target is None:
         return None
     source = "Resource" if resource else kind
     found = _target_v2(target, source)
@@ -151,40 +162,41 @@ def _target_v2(target: Section, source: str) -> tuple[str, int] | None:
         if kind == "Utilization" and target.has(keys[kind])
         else target.milli(keys[kind])
     )
-    target.ignore(*keys.values())
+    others = [key for key in keys.values() if key != keys[kind]]
+    target.ignore(*others, why=f"is not read beside type: {kind}")
     target.finish()
     return None if not number else (kind, number)
 
 
 def _metric_v2beta1(entry: Section, options: ManifestOptions) -> HpaMetric | None:
-    kind = entry.text("type", "", tuple(_FIELDS))
-    inner = entry.section(_FIELDS.get(kind, "")) if kind else None
+    kind = entry.required("type", tuple(_FIELDS))
+    if not kind:
+        return None
+    inner = entry.section(_FIELDS[kind])
     entry.finish()
     if inner is None:
-        entry.problem("type", "is missing or no type of metric, or its section is missing")
+        entry.problem(_FIELDS[kind], f"is missing beside type: {kind}")
         return None
     resource = kind in ("Resource", "ContainerResource")
-    name = inner.text("name" if resource else "metricName")
+    name = inner.required("name" if resource else "metricName")
     inner.ignore("selector", "metricSelector", why="label selectors are ignored")
     inner.ignore("container", why="containers are not told apart; the whole worker counts")
     inner.ignore("target")  # of an Object: which object
     source = "Resource" if resource else kind
     percent, average, value = "targetAverageUtilization", "targetAverageValue", "targetValue"
-    found: tuple[str, int | None]
+    kinds = {percent: "Utilization", average: "AverageValue", "averageValue": "AverageValue", value: "Value"}
     if resource and inner.has(percent):
-        found = "Utilization", inner.integer(percent, 0, 1)
+        key = percent
     elif source == "Object" and inner.has("averageValue"):
-        found = "AverageValue", inner.milli("averageValue")
+        key = "averageValue"
     elif source in TOTAL_TYPES and not inner.has(average):
-        found = "Value", inner.milli(value)
+        key = value
     else:
-        found = "AverageValue", inner.milli(average)
-    inner.ignore(percent, average, value)
+        key = average
+    found = inner.integer(key, 0, 1) if key == percent else inner.milli(key)
+    inner.ignore(*(other for other in kinds if other != key), why=f"is not read beside {key}")
     inner.finish()
-    if not name:
-        inner.problem("name" if resource else "metricName", "is missing")
-        return None
-    return None if not found[1] else _made(inner, source, name, found[0], found[1], options)
+    return _made(inner, source, name, kinds[key], found, options) if name and found else None
 
 
 def _made(
@@ -196,6 +208,15 @@ def _made(
     except ValueError as error:
         section.problem("", str(error))
         return None
+    if not total and not query.spec.per_worker:
+        section.problem(
+            "", f"{name!r} stands for {query.metric}, one value for the whole fleet, not one a worker"
+        )
+        return None
+    if source != "Resource" and name not in options.metric_map and query.spec.kind is Kind.COUNTER:
+        section.warn(
+            "", f"{name} is a counter; it is read as its rate over the window of the metrics section"
+        )
     if total and name not in options.metric_map and query.spec.per_worker:
         section.warn("", f"the metric {name} is read as the sum of {query.metric} over the workers")
     return HpaMetric(source, target_type, target, query, name)
@@ -208,8 +229,8 @@ def _annotation(metadata: Section, key: str) -> Section | None:
     place = f"{metadata.place}.annotations[{key}]"
     try:
         data: Any = json.loads(annotations[key])
-    except (TypeError, ValueError) as error:
-        metadata.problem("annotations", f"{key} is no JSON: {error}")
+    except (TypeError, ValueError, RecursionError):
+        metadata.problem("annotations", f"{key} is no JSON: {shown(annotations[key])}")
         return None
     if isinstance(data, list):
         data = {"metrics": data}

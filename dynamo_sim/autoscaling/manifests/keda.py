@@ -74,7 +74,8 @@ def read_scaled_object(document: Section, options: ManifestOptions) -> ScaledObj
         document.problem("apiVersion", f"must be keda.sh/v1alpha1, got {version!r}")
     document.ignore("kind", "status")
     metadata = document.section("metadata") or Section({}, "metadata", document.findings)
-    for key in metadata.get("annotations", {}):
+    annotations = metadata.section("annotations")
+    for key in () if annotations is None else annotations.data:
         if str(key).startswith("autoscaling.keda.sh/"):
             metadata.warn("annotations", f"{key} has no effect here")
     spec = document.section("spec")
@@ -162,13 +163,12 @@ def _advanced(section: Section, triggers: list[Trigger]) -> tuple[HpaBehavior | 
 
 
 def _modifiers(section: Section, triggers: list[Trigger]) -> Modifiers | None:
-    text = section.text("formula")
+    text = section.required("formula")
     target = section.milli("target")
     activation = _activation(section, "activationTarget")
     metric_type = section.text("metricType", "AverageValue", ("AverageValue", "Value"))
     section.finish()
     if not text:
-        section.problem("formula", "is missing")
         return None
     try:
         formula = Formula(text)
@@ -184,7 +184,7 @@ def _modifiers(section: Section, triggers: list[Trigger]) -> Modifiers | None:
 
 
 def _trigger(section: Section, options: ManifestOptions) -> Trigger | None:
-    kind = section.text("type")
+    kind = section.required("type")
     name = section.text("name")
     metric_type = section.text("metricType", "", ("AverageValue", "Value", "Utilization"))
     cached = section.boolean("useCachedMetrics", False)
@@ -202,9 +202,11 @@ def _trigger(section: Section, options: ManifestOptions) -> Trigger | None:
         if metric_type == "Value":
             section.problem("metricType", "of a cron trigger must be AverageValue")
         return _cron(metadata, name, cached, options)
-    section.problem(
-        "type", f"there is no counterpart of the trigger {kind!r}, only of prometheus, cron, cpu and memory"
-    )
+    if kind:
+        section.problem(
+            "type",
+            f"there is no counterpart of the trigger {kind!r}, only of prometheus, cron, cpu and memory",
+        )
     return None
 
 
@@ -225,9 +227,8 @@ def _prometheus(
 def _query(metadata: Section, name: str, options: ManifestOptions) -> MetricQuery | None:
     if metadata.has("metric"):
         return _own_query(metadata)
-    text = metadata.text("query").strip()
+    text = metadata.required("query").strip()
     if not text:
-        metadata.problem("query", "is missing")
         return None
     mapped = options.mapped(text) or (options.mapped(name) if name else None)
     if mapped is not None:
@@ -273,13 +274,16 @@ def _own_query(metadata: Section) -> MetricQuery | None:
 
 
 def _cron(metadata: Section, name: str, cached: bool, options: ManifestOptions) -> CronTrigger | None:
-    start, end = metadata.text("start"), metadata.text("end")
-    zone = metadata.text("timezone")
-    for key in ("start", "end", "timezone", "desiredReplicas"):
-        if not metadata.has(key):
-            metadata.problem(key, "is missing")
+    start, end, zone = (metadata.required(key) for key in ("start", "end", "timezone"))
+    if not metadata.has("desiredReplicas"):
+        metadata.problem("desiredReplicas", "is missing")
     desired = metadata.integer("desiredReplicas", 1, 1, quoted=True)
     metadata.finish()
+    if not (start and end and zone):
+        return None
+    if start == end:
+        metadata.problem("end", "is the same as start: the window would never be open")
+        return None
     try:
         window = CronWindow(start, end, zone, options.start_of_run)
     except (ValueError, ImportError) as error:

@@ -112,8 +112,8 @@ def _annotation(section: Section, key: str, found: Settings) -> None:
     short = key.removeprefix(PREFIX)
     short = _CAMEL.get(short, short)
     if short == "class":
-        kind = section.text(key)
-        if not kind.startswith("kpa."):
+        kind = section.required(key)
+        if kind and not kind.startswith("kpa."):
             section.problem(key, f"only the class kpa.autoscaling.knative.dev is known, got {kind!r}")
     elif short == "metric":
         found["metric"] = section.text(key, "concurrency", ("concurrency", "rps")), section, key

@@ -83,6 +83,7 @@ def load_manifest(
     findings = Findings()
     candidates: list[tuple[str, str, Section]] = []
     config: Settings = {}
+    others: list[str] = []
     for index, data in enumerate(documents):
         if data is None:
             continue
@@ -94,9 +95,10 @@ def load_manifest(
         elif kind == "ScaledJob":
             section.problem("", "a ScaledJob starts jobs, it does not scale a fleet")
         elif kind:
+            others.append(kind)
             section.warn("", f"a {kind} is no autoscaler and is not read")
     findings.refuse()
-    family, called, section = _choose(candidates, name, place, findings)
+    family, called, section = _choose(candidates, name, place, others)
     spec: HpaSpec | ScaledObjectSpec | KpaSettings
     if family == "hpa":
         spec = read_hpa(section, options)
@@ -155,11 +157,12 @@ def _family(section: Section, kind: str) -> str | None:
 
 
 def _choose(
-    candidates: list[tuple[str, str, Section]], name: str | None, place: str, findings: Findings
+    candidates: list[tuple[str, str, Section]], name: str | None, place: str, others: list[str]
 ) -> tuple[str, str, Section]:
     if not candidates:
+        there = f"; there is {', '.join(dict.fromkeys(others))}" if others else ""
         raise ScenarioError(
-            f"{place}: there is no autoscaler in it, no HorizontalPodAutoscaler, ScaledObject or Knative Service"
+            f"{place}: there is no autoscaler in it, no HorizontalPodAutoscaler, ScaledObject or Knative Service{there}"
         )
     named = [candidate for candidate in candidates if name is None or candidate[1] == name]
     if not named:
@@ -167,7 +170,6 @@ def _choose(
         raise ScenarioError(f"{place}: there is no autoscaler named {name!r} in it, only {there}")
     if len(named) > 1:
         there = ", ".join(f"{section.data['kind']} {called!r}" for _, called, section in named)
-        raise ScenarioError(
-            f"{place}: there are {len(named)} autoscalers in it ({there}); say which by its name"
-        )
+        advice = "say which by its name" if len({called for _, called, _ in named}) > 1 else "leave one"
+        raise ScenarioError(f"{place}: there are {len(named)} autoscalers in it ({there}); {advice}")
     return named[0]

@@ -14,6 +14,8 @@ from dynamo_sim.autoscaling.manifests.names import find_series
 from dynamo_sim.autoscaling.query import MetricQuery
 from dynamo_sim.shown import shown
 
+RESOURCES = ("cpu", "memory")
+
 
 @dataclass(frozen=True)
 class ManifestOptions:
@@ -95,8 +97,16 @@ class ManifestOptions:
         mapped = self.resource_map.get(name)
         self.used.add(("resource_map", name))
         if mapped is None:
+            if name not in RESOURCES:
+                raise ValueError(
+                    f"there is no model of the resource {name!r}; only cpu and memory can be mapped"
+                )
             raise ValueError(
                 f"there is no model of the resource {name!r}; to let a worker's busy time stand for it, say beside the "
                 f"manifest: resource_map: {{{name}: busy}}"
+            )
+        if not mapped.spec.per_worker:
+            raise ValueError(
+                f"resource_map: {name} stands for {mapped.metric}, one value for the whole fleet, not one a worker"
             )
         return mapped

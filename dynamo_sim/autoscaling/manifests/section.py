@@ -99,6 +99,10 @@ class Section:
         self._known.add(key)
         return self.data.get(key) is not None
 
+    def knows(self, key: str) -> bool:
+        """Whether somebody has asked for the key."""
+        return key in self._known
+
     def get(self, key: str, default: Any = None) -> Any:
         """The value as it is."""
         return self.data[key] if self.has(key) else default
@@ -129,6 +133,13 @@ class Section:
             self.problem(key, f"must be one of {', '.join(choices)}, got {value!r}")
             return default
         return value
+
+    def required(self, key: str, choices: tuple[str, ...] = ()) -> str:
+        """A text that must be there; empty, with a problem noted, when it is not."""
+        if not self.has(key) or self.data[key] == "":
+            self.problem(key, "is missing")
+            return ""
+        return self.text(key, "", choices)
 
     def integer(self, key: str, default: int, least: int | None = None, quoted: bool = False) -> int:
         """A whole number from ``least`` to `LARGEST_INTEGER`; ``quoted``: written as a text, as in an annotation."""
