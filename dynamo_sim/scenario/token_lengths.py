@@ -20,16 +20,16 @@ from dynamo_sim.scenario.files import existing_path
 from dynamo_sim.sizes import MOST_TOKENS
 
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
-PositiveNumber = Annotated[float, Field(gt=0)]
+TokenNumber = Annotated[float, Field(gt=0, le=MOST_TOKENS)]
 
 
 class LognormalLengths(Spec):
     """Lengths whose logarithm is normal: many short ones, few very long ones."""
 
-    median: PositiveNumber
+    median: TokenNumber
     """Half of the lengths are below this many tokens."""
 
-    p95: PositiveNumber | None = None
+    p95: TokenNumber | None = None
     """95 % of the lengths are below this many tokens; instead of sigma."""
 
     sigma: Annotated[float, Field(ge=0, le=10)] | None = None

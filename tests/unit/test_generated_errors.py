@@ -102,6 +102,10 @@ TOKENS = {
         "{lognormal: {median: 4, p95: 3}}",
         "4:46: workload.input_tokens.lognormal.p95: found 3; must be at least the median, which is 4",
     ),
+    "median-like-no-prompt": (
+        "{lognormal: {median: 1.0e+300, sigma: 1}}",
+        "4:38: workload.input_tokens.lognormal.median: found 1e+300; must be at most 2147483647",
+    ),
     "reversed-range": (
         "{uniform: {min: 4, max: 3}}",
         "4:41: workload.input_tokens.uniform.max: found 3; must be at least min, which is 4",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynamo_sim.errors import TraceError
+from dynamo_sim.sizes import MOST_TOKENS
 from tests.unit.generated_loads import requests, scenario
 
 COUNT = 40_000
@@ -50,6 +51,11 @@ def test_lognormal_keeps_its_bounds() -> None:
     assert inputs.min() == 500 and inputs.max() == 2000
     assert (inputs == 2000).mean() == pytest.approx(0.364, abs=0.01)  # 1 - normal cdf of ln 2 / 2
     assert outputs.min() == 1
+
+
+def test_lognormal_without_bounds_ends_at_the_longest_length_of_all() -> None:
+    inputs, _ = lengths(count=1000, input_tokens={"lognormal": {"median": 1e-300, "p95": MOST_TOKENS}})
+    assert set(inputs) <= {1, MOST_TOKENS}
 
 
 def test_uniform_has_every_length_of_its_range_equally_often() -> None:

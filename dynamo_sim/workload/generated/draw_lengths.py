@@ -66,7 +66,8 @@ def _lognormal(lengths: LognormalLengths, count: int, random: np.random.Generato
     values = random.standard_normal(count)
     values *= sigma
     values += log(lengths.median)
-    np.exp(values, out=values)
+    with np.errstate(over="ignore"):  # infinite lengths become the longest
+        np.exp(values, out=values)
     np.rint(values, out=values)
     return np.clip(values, lengths.min, lengths.max or MOST_TOKENS).astype(np.int32)
 
