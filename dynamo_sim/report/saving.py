@@ -141,8 +141,9 @@ def meta(result: RunResult) -> dict[str, Any]:
 
 
 def scenario_yaml(result: RunResult) -> str:
-    """The scenario as it was resolved, with all defaults."""
-    return yaml.safe_dump(result.scenario.to_dict(), sort_keys=False, allow_unicode=True)
+    """The scenario as it was resolved, with all defaults; a section that is not there is left out."""
+    sections = {key: value for key, value in result.scenario.to_dict().items() if value is not None}
+    return yaml.safe_dump(sections, sort_keys=False, allow_unicode=True)
 
 
 def _flat(decisions: pd.DataFrame) -> pd.DataFrame:

@@ -100,6 +100,17 @@ def test_json_leaves_warnings_to_standard_error(capsys: pytest.CaptureFixture[st
     assert printed.err.startswith("Warning: 5 of 5 requests were rejected: ")
 
 
+def test_a_saved_scenario_can_be_run_again_and_has_the_same_result(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["run", "demo.yaml", "--quiet"]) == 0
+    assert cli.main(["validate", "results/demo/scenario.yaml"]) == 0
+    assert capsys.readouterr().out == "results/demo/scenario.yaml: ok\n"
+    assert cli.main(["run", "results/demo/scenario.yaml", "--quiet", "--out", "again"]) == 0
+    for path in Path("results/demo").iterdir():
+        assert (Path("again") / path.name).read_bytes() == path.read_bytes(), path.name
+
+
 def test_quiet_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "demo.yaml", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
