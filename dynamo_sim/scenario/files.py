@@ -25,7 +25,9 @@ def existing_path(text: str, context: Any, folders: bool = False) -> str:
     if base is None:
         return text
     try:
-        path = Path(base, Path(text).expanduser()).resolve()
+        path = Path(base, Path(text).expanduser())
+        if not path.is_fifo():  # what /dev/stdin links to has no name of its own
+            path = path.resolve()
         is_there, is_folder = path.exists(), path.is_dir()
     except (OSError, RuntimeError) as error:  # a name too long, a loop of links, the home of nobody
         raise ValueError(f"cannot be found: {getattr(error, 'strerror', None) or error}") from None

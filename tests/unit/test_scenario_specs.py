@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,12 @@ def test_no_plain_data_escapes_the_checks(data: Any, section: str) -> None:
         assert error.problems and all(problem.startswith(section) for problem in error.problems)
     else:
         assert made.to_dict()["name"] == "demo"
+
+
+def test_a_pipe_keeps_its_name(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    assert existing_path("link", {"base_dir": tmp_path}) == str(tmp_path / "link")
 
 
 @pytest.mark.parametrize("text", ["", " ", "a\0b", "\ud800"])
