@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -62,14 +62,17 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Check every variant before the first one runs."""
+    from dynamo_sim.commands.loading import naming
+
     variants = list(_variants(arguments))
     from dynamo_sim.simulation import run
 
     results: list[tuple[str, RunResult]] = []
-    for label, scenario in variants:
+    for label, path, scenario in variants:
         if sys.stderr.isatty():
             print(f"running {label} ...", file=sys.stderr)
-        results.append((label, run(scenario)))
+        with naming(path):
+            results.append((label, run(scenario)))
     if arguments.json:
         print(
             json.dumps(
@@ -78,10 +81,14 @@ def handle(arguments: argparse.Namespace) -> int:
         )
     else:
         _print(results)
+    for label, result in results:
+        for warning in result.warnings:
+            print(f"Warning: {label}: {warning}", file=sys.stderr if arguments.json else sys.stdout)
     return 0
 
 
-def _variants(arguments: argparse.Namespace) -> Iterator[tuple[str, Scenario]]:
+def _variants(arguments: argparse.Namespace) -> Iterator[tuple[str, str, Scenario]]:
+    """What to call it, its file, and the scenario."""
     from dynamo_sim.commands.loading import load_and_build
     from dynamo_sim.errors import ScenarioError
 
@@ -98,21 +105,32 @@ def _variants(arguments: argparse.Namespace) -> Iterator[tuple[str, Scenario]]:
         for choice in product(*axes):
             scenario, _ = load_and_build(path, arguments.overrides, choice)
             scenario = scenario.with_(**{"report.passes": False})
-            short = [
-                f"{text.partition('=')[0].rpartition('.')[2]}={text.partition('=')[2]}" for text in choice
-            ]
-            yield (
-                " ".join([*([scenario.name] if len(arguments.scenarios) > 1 or not short else []), *short]),
-                scenario,
-            )
+            short = _short(choice)
+            names = [scenario.name] if len(arguments.scenarios) > 1 or not short else []
+            yield " ".join([*names, *short]), path, scenario
+
+
+def _short(choice: Sequence[str]) -> list[str]:
+    """``workers=4`` for ``fleet.workers=4``, unless another key ends alike."""
+    keys = [text.partition("=")[0] for text in choice]
+    lasts = [key.rpartition(".")[2] for key in keys]
+    return [
+        text if lasts.count(last) > 1 else text[len(key) - len(last) :]
+        for text, key, last in zip(choice, keys, lasts, strict=True)
+    ]
 
 
 def _split(values: str) -> list[str]:
-    """Cut at commas that lie outside brackets and braces."""
-    parts, depth = [""], 0
+    """Cut at commas that lie outside brackets, braces and quotes."""
+    parts, depth, quote = [""], 0, ""
     for letter in values:
-        depth += (letter in "[{") - (letter in "]}")
-        if letter == "," and depth == 0:
+        if letter == quote:
+            quote = ""
+        elif not quote and letter in "\"'":
+            quote = letter
+        elif not quote:
+            depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and depth == 0 and not quote:
             parts.append("")
         else:
             parts[-1] += letter
@@ -134,9 +152,6 @@ def _print(results: list[tuple[str, RunResult]]) -> None:
             table.add_row(label, *("-" if v is None else form.format(v) for v in scaled))
     width = None if sys.stdout.isatty() else 40 + 24 * len(results)
     Console(width=width).print(table)
-    for label, result in results:
-        for warning in result.warnings:
-            print(f"Warning: {label}: {warning}")
 
 
 def _figure(summary: Summary, field: str) -> float | None:

@@ -15,6 +15,8 @@ workload: {kind: synthetic, input_tokens: 32, output_tokens: 4, request_count: 2
 fleet: {workers: 1}
 """
 
+TINY_POOL = "fleet.engine.num_gpu_blocks=1"
+
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> str:
@@ -59,6 +61,35 @@ def test_a_run_that_served_nobody_has_no_latency(scenario: str, capsys: pytest.C
     cells = {row[1].strip(): row[2].strip() for row in (line.split("│") for line in lines) if len(row) > 3}
     assert cells["completed requests"] == "0" and cells["TTFT p99 (ms)"] == cells["duration (s)"] == "-"
     assert lines[-1].startswith("Warning: num_gpu_blocks=1: 20 of 20 requests were rejected: ")
+
+
+def test_keys_that_end_alike_are_told_apart(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "--vary",
+        "fleet.workers=1,2",
+        "--vary",
+        "scaling.0.workers=3",
+        "--set",
+        "scaling=[{at_ms: 20}]",
+    ]
+    assert main(["compare", scenario, *arguments, "--json"]) == 0
+    variants = [answer["variant"] for answer in json.loads(capsys.readouterr().out)]
+    assert variants == ["fleet.workers=1 scaling.0.workers=3", "fleet.workers=2 scaling.0.workers=3"]
+
+
+def test_a_quoted_comma_does_not_part_values(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", scenario, "--vary", 'name="a, b",c', "--json"]) == 2
+    assert capsys.readouterr().err.startswith("--vary name=\"a, b\": name: found 'a, b'; ")
+
+
+def test_warnings_go_to_standard_error_beside_json(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["compare", scenario, "--json", "--vary", "workload.input_tokens=32,99", "--set", TINY_POOL])
+        == 0
+    )
+    printed = capsys.readouterr()
+    assert [answer["summary"]["completed_requests"] for answer in json.loads(printed.out)] == [20, 0]
+    assert printed.err.startswith("Warning: input_tokens=99: 20 of 20 requests were rejected: ")
 
 
 def test_lists_are_one_value(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
