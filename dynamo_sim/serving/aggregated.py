@@ -15,8 +15,8 @@ from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.routing.round_robin import RoundRobin
-from dynamo_sim.serving.changing_fleet import ChangingFleet
 from dynamo_sim.serving.controller import Controller, is_due_later
+from dynamo_sim.serving.look_ahead import LookAhead
 from dynamo_sim.serving.observation import PassBuffer, TrafficWindow
 from dynamo_sim.workload.request import Outcome, Request
 
@@ -26,28 +26,23 @@ Order = tuple[float, int, float]
 """Place in the reference's event queue: the instant an event was queued, the round, and the place in it."""
 
 
-class AggregatedServing(ChangingFleet):
+class AggregatedServing(LookAhead):
     """Coordinates workers, startups, arrivals and a controller on one clock.
 
     SimPy decides *when*: a process whose time has come reports here. This class decides in which *order* things happen
     that fall on one instant: the last process of an instant lets `_settle` run the reference's rounds.
 
-    Where no later arrival depends on an earlier request, the worker of every request is known up to the *horizon*: the
-    next time a tick or a startup can change who is active (`spec 01, 15`). Such requests are put into the inboxes of
-    their workers, and until the horizon every worker takes its turns alone.
-
     Args:
         parts: clock, fleet, source, collector.
         router: picks a worker for a request.
         controller: decides about the size of the fleet, or None.
-        options: as for `Serving`.
+        options: as for `ChangingFleet`.
     """
 
     def __init__(
         self, *parts: Any, router: RoundRobin, controller: Controller | None = None, **options: Any
     ) -> None:
-        super().__init__(*parts, **options)
-        self.router = router
+        super().__init__(*parts, router=router, **options)
         self.controller = controller
         self.done = False
         self._due: list[tuple[Order, WorkerProcess | StartupProcess]] = []
@@ -56,16 +51,12 @@ class AggregatedServing(ChangingFleet):
         self._arrival_ms: float | None = None
         self._tick_timer = self.clock.timer()
         self._tick_due = False
-        self._handled_ms = 0.0
         self._begun = False
         self._looks_ahead = False
         self._retries_matter = False
         self._someone_is_stuck = False
         self._vain_looks = 0
-        self._horizon_ms = 0.0
         self._tick_ms = math.inf
-        self._in_inboxes = 0
-        self._last_assigned_ms = 0.0
         self.held: deque[tuple[Request, float]] = deque()
         self._held_ms = 0.0
         self.holds_requests = False
@@ -106,68 +97,6 @@ class AggregatedServing(ChangingFleet):
         else:
             assert step is not None
             self._add(step.order, process)
-
-    def _take_turn(self, process: WorkerProcess) -> None:
-        """What the rounds of an instant come to for a worker that has it to itself."""
-        now = self._handled_ms = self.clock.now
-        fleet, inbox = self.fleet, process.inbox
-        worker = fleet.workers[process.worker_id]
-        self._round = 1
-        if process.step is not None:
-            step, process.step = process.step, None
-            self._complete(worker.id, step)
-        self._empty_inbox(process, now)
-        while worker.scheduler.request_count:
-            started = fleet.start(worker, now, self.max_passes)
-            if started is None:
-                break
-            if started.ends_ms[-1] > now:
-                started.order = (now, 1, worker.id)
-                if inbox:
-                    started.cut(inbox[0].arrival_ms)
-                process.begin(started)
-                return
-            self._complete(worker.id, started)
-        if inbox:
-            process.wake_at(inbox[0].arrival_ms)
-        if fleet.leaving:
-            self._close(fleet.try_remove_drained())
-        if not fleet.in_flight and self._is_over():
-            self._stop()
-
-    def _empty_inbox(self, process: WorkerProcess, now_ms: float) -> None:
-        """Let the requests in that have arrived by now."""
-        inbox = process.inbox
-        while inbox and inbox[0].arrival_ms <= now_ms:
-            self._in_inboxes -= 1
-            request = inbox.popleft()
-            self.fleet.dispatch(process.worker_id, request)
-            if self.tallies is not None:
-                self.tallies[process.worker_id].given(request, request.arrival_ms)
-
-    def _look_ahead(self) -> None:
-        """Hand out the requests up to the horizon."""
-        now = self.clock.now
-        # A tick that still waits for its turn in this instant can change who is active, too.
-        active = () if self.holds_requests or self._tick_due else self.fleet.active_worker_ids()
-        startups = (startup.ready_ms for startup in self._startups.values())
-        self._horizon_ms = min(self._tick_ms, *startups, math.inf) if active else now
-        last_ms = min(math.nextafter(self._horizon_ms, -math.inf), self.cap_ms)
-        touched: dict[WorkerProcess, None] = {}
-        requests = self.source.take_due(last_ms, 0) if active else []
-        for request in requests:
-            process = self._processes[self.router.pick(active)]
-            process.inbox.append(request)
-            touched[process] = None
-        self.collector.records.requests += requests
-        self._in_inboxes += len(requests)
-        if requests:
-            self._last_assigned_ms = requests[-1].arrival_ms
-        for process in touched:
-            if process.step is None:
-                process.wake_at(process.inbox[0].arrival_ms)
-            else:
-                process.cut(process.inbox[0].arrival_ms)
 
     def _is_alone(self) -> bool:
         """Whether the process that reports is all that happens at this instant, and nothing can follow from it."""
@@ -294,7 +223,9 @@ class AggregatedServing(ChangingFleet):
             if not self._begun:
                 self._begin_ticks()
             if self._looks_ahead:
-                self._look_ahead()
+                # A tick that still waits for its turn in this instant can change who is active, too.
+                known = () if self.holds_requests or self._tick_due else self.fleet.active_worker_ids()
+                self._look_ahead(known, self._tick_ms)
             self._arm_arrivals()
 
     def _take_passes(self) -> bool:
@@ -470,12 +401,6 @@ class AggregatedServing(ChangingFleet):
             "total_decode_count": self.fleet.worker_count,
             "traffic": traffic,
         }
-
-    def bring_up_to_date(self, worker_id: int) -> None:
-        """Let the requests in that have arrived at a worker by now, as far as they are known in advance."""
-        process = self._processes.get(worker_id)
-        if process is not None and process.step is not None:
-            self._empty_inbox(process, self.clock.now)
 
     def held_ms(self) -> float:
         """Time that requests have waited in front of the fleet so far, summed over them, in ms."""
