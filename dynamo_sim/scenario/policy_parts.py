@@ -9,8 +9,15 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dynamo_sim.scenario.base import CheckedSpec, Path, Problems, Spec
+from dynamo_sim.sizes import MOST_WORKERS
 
 Positive = Annotated[float, Field(gt=0)]
+
+Workers = Annotated[int, Field(ge=0, le=MOST_WORKERS)]
+"""Workers of a fleet."""
+
+FIRST_YEAR, LAST_YEAR = 1900, 2999
+"""Calendars of time zones make no sense far from today."""
 
 GaugeName = Literal[
     "in_flight",
@@ -51,9 +58,11 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?|100)")
 
 def _checked_moment(text: str) -> str:
     try:
-        datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError("must be a date and time such as 2025-01-06T08:00:00+00:00") from None
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise ValueError(f"must be in the years {FIRST_YEAR} to {LAST_YEAR}")
     return text
 
 

@@ -17,7 +17,7 @@ from pydantic import (
 from dynamo_sim.scenario.base import Count, Fraction, NonNegative, Path, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.cluster_policies import HpaScaling, KedaScaling, KpaScaling, ManifestScaling
 from dynamo_sim.scenario.files import existing_path
-from dynamo_sim.scenario.policy_parts import Metric, Moment, PolicySpec, Positive
+from dynamo_sim.scenario.policy_parts import Metric, Moment, PolicySpec, Positive, Workers
 
 
 def _checked_config(value: Any, info: ValidationInfo) -> Any:
@@ -34,7 +34,7 @@ class FixedScaling(PolicySpec):
     kind: Literal["fixed"]
     """Kind of policy."""
 
-    count: Count
+    count: Workers
     """Workers wanted."""
 
 
@@ -44,7 +44,7 @@ class TargetAt(Spec):
     t: NonNegative
     """When, in ms of virtual time."""
 
-    target: Count
+    target: Workers
     """Workers wanted from then on."""
 
 
@@ -57,7 +57,7 @@ class CronEntry(Spec):
     end: str
     """When it closes."""
 
-    target: Count
+    target: Workers
     """Workers wanted while it is open."""
 
     timezone: str = "UTC"
@@ -76,7 +76,7 @@ class ScheduleScaling(PolicySpec):
     cron: tuple[CronEntry, ...] = Field(default=(), strict=False)
     """Targets by windows of the wall clock."""
 
-    default: Count | None = None
+    default: Workers | None = None
     """Target where nothing else holds; null = no change."""
 
     start_of_run: Moment = "2025-01-06T00:00:00+00:00"
@@ -331,7 +331,7 @@ class PredictiveScaling(Metric, PolicySpec):
     per_worker: Positive
     """How much of the metric, as a total of the fleet, one worker can do."""
 
-    bin_s: Positive
+    bin_s: Annotated[float, Field(ge=0.01)]
     """Length of a bin of its history."""
 
     floor_policy: FloorPolicy

@@ -634,6 +634,14 @@ def test_validate_reads_manifests_too(tmp_path: Path, capsys: pytest.CaptureFixt
             "autoscaler.policy.behavior.scale_up.rules: must have at least 1 item; leave it out for the defaults",
         ),
         (
+            {"autoscaler.policy.count": 100_001},
+            "autoscaler.policy.count: found 100001; must be at most 100000",
+        ),
+        (
+            {"autoscaler.policy": {"kind": "schedule", "default": 1, "start_of_run": "9999-12-31T23:59:59"}},
+            "autoscaler.policy.start_of_run: found '9999-12-31T23:59:59'; must be in the years 1900 to 2999",
+        ),
+        (
             {"autoscaler.policy": {**OWN_HPA, "metric_map": {"q": "waiting"}}},
             "autoscaler.policy.metric_map: is possible only with a manifest",
         ),
