@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from dynamo_sim.engine.sequence import Sequence
 
 
@@ -44,7 +46,7 @@ class Lockstep:
         self.blocks = 0
         self.final_blocks = 0
         self.ending: dict[int, list[Sequence]] = {}
-        self.opening: list[list[Sequence]] = [[] for _ in range(block_size)]
+        self.opening: defaultdict[int, list[Sequence]] = defaultdict(list)
         self.openings = [0] * block_size
         self._offsets = 0
         self._offsets_squared = 0
@@ -130,8 +132,7 @@ class Lockstep:
             if full > sequence.full_blocks:
                 sequence.full_blocks = full
         self.ending.clear()
-        for group in self.opening:
-            group.clear()
+        self.opening.clear()
         self.openings = [0] * self.block_size
         self.count = self.tokens = self.blocks = self.final_blocks = 0
         self._offsets = self._offsets_squared = 0
