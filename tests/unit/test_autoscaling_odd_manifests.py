@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -319,3 +320,27 @@ def test_paused_objects_and_unrelated_documents_are_told() -> None:
         "manifest, document 1 (Deployment d): a Deployment is no autoscaler and is not read",
         "manifest, document 3 (ScaledObject s): metadata.annotations: autoscaling.keda.sh/paused has no effect here",
     )
+
+
+def nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = scaled_object(cron())
+    for _ in range(levels):
+        found = {"kind": "List", "items": [found]}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (None, "a manifest is a path, a text or its documents, got None"),
+        (5, "a manifest is a path, a text or its documents, got 5"),
+        ("a\x00b", "cannot be read: embedded null byte"),
+        ("~no_such_user_here/x.yaml", "cannot be read: "),
+        (Path("/"), "/: cannot be read: Is a directory"),
+        (nested(3000), "Lists in more than 20 Lists are not read"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(source: Any, line: str) -> None:
+    (found,) = refused(source)
+    assert line in found
+    assert load_manifest(nested(3)).kind == "keda"

@@ -63,6 +63,11 @@ Q = MetricQuery
             Q("prefix_hit_rate", "rate", "merge", 300),
         ),
         ("(sum((vllm:num_requests_waiting)))", Q("waiting", reduce="sum")),
+        ("# how many wait\nsum( # of all\n vllm:num_requests_waiting)#\n", Q("waiting", reduce="sum")),
+        (
+            "histogram_quantile(0.9999999, sum by (le) (rate(vllm:inter_token_latency_seconds_bucket[1m])))",
+            Q("itl", "p99.99999", "merge", 60, 0.001),
+        ),
     ],
 )
 def test_a_query_is_understood(text: str, query: MetricQuery) -> None:
@@ -102,6 +107,10 @@ def test_a_query_may_leave_one_series_a_worker(text: str) -> None:
             "'/' between waiting and running",
         ),
         ("sum(vllm:num_requests_waiting) + 1", r"'\+' with a number"),
+        ("sum(vllm:num_requests_waiting) * -1", r"a factor of -1"),
+        ("sum(vllm:num_requests_waiting) * 0", r"a factor of 0"),
+        ("sum(vllm:num_requests_waiting) * 1e400", r"a factor of inf"),
+        ("# nothing", "the end of the query"),
         ("sum(my_queue)", "no counterpart of the metric my_queue"),
         ("sum(DCGM_FI_DEV_GPU_UTIL)", "no counterpart of the metric DCGM_FI_DEV_GPU_UTIL"),
         ("sum(vllm:request_success_total)", r"a counter without rate\(\)"),

@@ -19,6 +19,7 @@ from dynamo_sim.autoscaling.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.manifests.section import Findings, Section, walk
 from dynamo_sim.autoscaling.manifests.yaml_text import read_documents
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.shown import shown
 
 KNATIVE_KINDS = ("Service", "Configuration", "Revision", "PodAutoscaler")
 
@@ -115,6 +116,8 @@ def _documents(source: Any) -> tuple[str, list[Any]]:
     if isinstance(source, Mapping):
         return "manifest", list(walk(source))
     if not isinstance(source, str | Path):
+        if not isinstance(source, list | tuple):
+            raise ScenarioError(f"a manifest is a path, a text or its documents, got {shown(source)}")
         return "manifest", [item for document in source for item in walk(document)]
     place = "manifest"
     text = str(source)
@@ -122,8 +125,9 @@ def _documents(source: Any) -> tuple[str, list[Any]]:
         place = text
         try:
             text = Path(source).expanduser().read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ScenarioError(f"{place}: cannot be read: {error}") from error
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ScenarioError(f"{place[:200]}: cannot be read: {reason}") from error
     return place, [item for document in read_documents(text, place) for item in walk(document)]
 
 

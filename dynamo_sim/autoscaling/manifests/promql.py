@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from dynamo_sim.autoscaling.catalogue import METRICS, Kind
@@ -162,9 +163,12 @@ def _aggregate(tree: Aggregation, notes: list[str]) -> _Vector:
 def _combine(operator: str, left: _Vector | float, right: _Vector | float) -> _Vector | float:
     if isinstance(left, float) and isinstance(right, float):
         return _constant(operator, left, right)
+    for factor in (left, right):
+        if isinstance(factor, float) and operator in ("*", "/") and not 0 < factor < math.inf:
+            raise Unmapped(f"a factor of {factor:g} is not understood")
     if isinstance(left, float) and isinstance(right, _Vector) and operator == "*":
         return replace(right, scale=right.scale * left)
-    if isinstance(right, float) and isinstance(left, _Vector) and operator in ("*", "/") and right != 0:
+    if isinstance(right, float) and isinstance(left, _Vector) and operator in ("*", "/"):
         return replace(left, scale=left.scale * right if operator == "*" else left.scale / right)
     if isinstance(left, float) or isinstance(right, float):
         raise Unmapped(f"{operator!r} with a number is not understood here")
@@ -212,7 +216,7 @@ def _question(vector: _Vector) -> tuple[MetricQuery, bool]:
     over, scale = vector.over, vector.scale
     if metric.kind is Kind.HISTOGRAM:
         if vector.percent is not None:
-            over = f"p{vector.percent:g}"
+            over = f"p{vector.percent:.10g}"
         elif series.part == "count" and over is not None:
             scale = scale / series.scale * (1.0 if over == "rate" else vector.window_s or 1.0)
             over = "rate"

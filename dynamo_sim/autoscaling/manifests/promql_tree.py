@@ -12,7 +12,7 @@ AGGREGATIONS = ("sum", "avg", "max", "min")
 FUNCTIONS = ("rate", "increase", "avg_over_time", "histogram_quantile")
 
 _TOKEN = re.compile(
-    r"""\s*(?:
+    r"""(?:
     (?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?(?![\w:])|\.\d+)
   | (?P<name>[A-Za-z_:][\w:]*)
   | (?P<labels>\{(?:[^{}"']|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')*\})
@@ -23,6 +23,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+_BETWEEN = re.compile(r"(?:\s|\#[^\n]*)*")
+"""Spaces and comments."""
 
 MOST_TOKENS = 200
 """Longer queries are refused; nobody writes them by hand."""
@@ -81,15 +83,20 @@ def parse_tree(query: str) -> Tree:
     return _Parser(query).parse()
 
 
+def _end(match: re.Match[str] | None) -> int:
+    assert match is not None
+    return match.end()
+
+
 class _Parser:
     def __init__(self, query: str) -> None:
         self._tokens: list[tuple[str, str]] = []
-        at, end = 0, len(query.rstrip())
-        while at < end:
+        at = _end(_BETWEEN.match(query))
+        while at < len(query):
             match = _TOKEN.match(query, at)
             assert match is not None and match.lastgroup is not None
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
-            at = match.end()
+            at = _end(_BETWEEN.match(query, match.end()))
         self._at = 0
 
     def parse(self) -> Tree:

@@ -15,6 +15,8 @@ from dynamo_sim.shown import shown
 LARGEST_INTEGER = 2**31 - 1
 """Kubernetes counts replicas and seconds in 32 bits."""
 
+DEEPEST_LIST = 20
+
 LARGEST_NUMBER = 1e15
 """What is larger than any number of a manifest can sensibly be."""
 
@@ -229,6 +231,8 @@ def walk(data: Any, around: tuple[int, ...] = ()) -> Iterator[Any]:
     """
     if not isinstance(data, Mapping) or data.get("kind") != "List":
         yield data
+    elif len(around) > DEEPEST_LIST:
+        raise ScenarioError(f"Lists in more than {DEEPEST_LIST} Lists are not read")
     elif id(data) not in around:
         items = data.get("items") or ()
         if not isinstance(items, list | tuple):
