@@ -322,6 +322,13 @@ def test_paused_objects_and_unrelated_documents_are_told() -> None:
     )
 
 
+def test_many_unrelated_documents_are_told_in_one_line() -> None:
+    others = [{"kind": "ConfigMap"}] * 300 + [{"kind": "Secret"}]
+    assert load_manifest([*others, scaled_object(cron())]).warnings == (
+        "manifest: 301 documents are no autoscaler and are not read: 300 ConfigMap, 1 Secret",
+    )
+
+
 def nested(levels: int) -> dict[str, Any]:
     found: dict[str, Any] = scaled_object(cron())
     for _ in range(levels):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from dynamo_sim.autoscaling.manifests.section import Findings, Section, walk
 from dynamo_sim.autoscaling.manifests.yaml_text import read_documents
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.shown import shown
+
+MOST_OTHERS_TOLD = 5
 
 KNATIVE_KINDS = ("Service", "Configuration", "Revision", "PodAutoscaler")
 
@@ -84,7 +87,7 @@ def load_manifest(
     findings = Findings()
     candidates: list[tuple[str, str, Section]] = []
     config: Settings = {}
-    others: list[str] = []
+    others: list[tuple[str, Section]] = []
     for index, data in enumerate(documents):
         if data is None:
             continue
@@ -96,9 +99,9 @@ def load_manifest(
         elif kind == "ScaledJob":
             section.problem("", "a ScaledJob starts jobs, it does not scale a fleet")
         elif kind:
-            others.append(kind)
-            section.warn("", f"a {kind} is no autoscaler and is not read")
+            others.append((kind, section))
     findings.refuse()
+    _tell_others(others, place, findings)
     family, called, section = _choose(candidates, name, place, others)
     spec: HpaSpec | ScaledObjectSpec | KpaSettings
     if family == "hpa":
@@ -160,11 +163,26 @@ def _family(section: Section, kind: str) -> str | None:
     return None
 
 
+def _tell_others(others: list[tuple[str, Section]], place: str, findings: Findings) -> None:
+    """Warn about documents that are no autoscaler; where there are many, in one line."""
+    if len(others) <= MOST_OTHERS_TOLD:
+        for kind, section in others:
+            section.warn("", f"a {kind} is no autoscaler and is not read")
+        return
+    counted = ", ".join(f"{count} {kind}" for kind, count in Counter(kind for kind, _ in others).items())
+    findings.warnings.append(
+        f"{place}: {len(others)} documents are no autoscaler and are not read: {counted}"
+    )
+
+
 def _choose(
-    candidates: list[tuple[str, str, Section]], name: str | None, place: str, others: list[str]
+    candidates: list[tuple[str, str, Section]],
+    name: str | None,
+    place: str,
+    others: list[tuple[str, Section]],
 ) -> tuple[str, str, Section]:
     if not candidates:
-        there = f"; there is {', '.join(dict.fromkeys(others))}" if others else ""
+        there = f"; there is {', '.join(dict.fromkeys(kind for kind, _ in others))}" if others else ""
         raise ScenarioError(
             f"{place}: there is no autoscaler in it, no HorizontalPodAutoscaler, ScaledObject or Knative Service{there}"
         )
