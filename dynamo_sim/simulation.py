@@ -111,6 +111,9 @@ def _garbage_collection_paused() -> Iterator[None]:
     try:
         yield
     finally:
+        if not gc.get_freeze_count():
+            gc.freeze()  # all of them become old at once,
+            gc.unfreeze()  # so that the next collection of young ones does not visit them
         if was_enabled:
             gc.enable()
 
