@@ -10,10 +10,10 @@ from dynamo_sim.output_file import real_path
 
 
 def usable_folder(folder: Path) -> Path:
-    """The folder to write results to: a new one, an empty one, or that of an earlier result.
+    """The folder to write results to; what else it holds stays.
 
     Raises:
-        ScenarioError: it cannot be written, or holds something else.
+        ScenarioError: it cannot be written, or a file in it would be replaced that is not of an earlier result.
     """
     from dynamo_sim.report.saving import OUR_FILES, is_result
 
@@ -35,10 +35,6 @@ def usable_folder(folder: Path) -> Path:
                 f"{folder}: {folder / name} would be replaced, and is not of an earlier result; "
                 "choose another --out"
             )
-    if names:
-        raise ScenarioError(
-            f"{folder}: holds other files, like {min(names)}, and no earlier result; choose another --out"
-        )
     return folder
 
 

@@ -239,12 +239,6 @@ def unusable_content(folder: Path) -> str:
     return "out: out/scenario.yaml would be replaced, and is not of an earlier result; choose another --out\n"
 
 
-def other_content(folder: Path) -> str:
-    folder.mkdir()
-    (folder / "thesis.tex").write_text("mine", encoding="utf-8")
-    return "out: holds other files, like thesis.tex, and no earlier result; choose another --out\n"
-
-
 def result_of_another_program(folder: Path) -> str:
     folder.mkdir()
     (folder / "meta.json").write_text('{"package": "mine"}', encoding="utf-8")
@@ -257,7 +251,6 @@ def result_of_another_program(folder: Path) -> str:
         (unusable_file, "out"),
         (unusable_parent, "out/deep"),
         (unusable_content, "out"),
-        (other_content, "out"),
         (result_of_another_program, "out"),
     ],
 )
