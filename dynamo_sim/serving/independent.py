@@ -66,9 +66,8 @@ class IndependentServing(Serving):
             step: Step | None = None
             if scheduler.request_count:
                 step = worker.start(now, max_passes)
-                if following is not None:
-                    step.cut(following.arrival_ms)
-                step.cut(beyond_cap_ms)
+                if len(step.ends_ms) > 1:
+                    step.cut(beyond_cap_ms if following is None else min(following.arrival_ms, beyond_cap_ms))
                 end_ms = step.ends_ms[-1]
                 if end_ms > now:
                     yield clock.until(end_ms)
