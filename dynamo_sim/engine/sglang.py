@@ -16,6 +16,7 @@ from dynamo_sim.engine.sglang_sequence import SglangSequence
 from dynamo_sim.engine.sglang_stats import add_queue, scheduled_stats, stretch_stats
 from dynamo_sim.engine.sglang_stretch import plan_stretch
 from dynamo_sim.engine.step import Step
+from dynamo_sim.kv.cache_events import CacheEvents
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.kv.radix_cache import RadixCache
 from dynamo_sim.metrics.gaps import GapLog
@@ -103,6 +104,10 @@ class SglangScheduler:
     def total_kv_tokens(self) -> int:
         return self.pool_tokens
 
+    def announce_cache(self) -> None:
+        """From now on tell of cached pages in `Step.cache_events`; to be called before the first request."""
+        self.cache.events = CacheEvents()
+
     def receive(self, request: Request) -> None:
         self.queue.append(SglangSequence(request, self.interner))
 
@@ -125,8 +130,12 @@ class SglangScheduler:
         return self._single_pass(now_ms, pieces)
 
     def finish(self, step: Step) -> None:
-        if not self._in_stretch:
-            return
+        if self._in_stretch:
+            self._finish_stretch(step)
+        if self.cache.events is not None:
+            step.cache_events = self.cache.events.take()
+
+    def _finish_stretch(self, step: Step) -> None:
         self._in_stretch = False
         batch, cache = self.batch, self.cache
         passes = len(step.ends_ms)

@@ -26,6 +26,8 @@ def begin(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | Non
     cache.lock(node)
     sequence.anchor = node
     sequence.have = tokens
+    sequence.announced_pages = pages
+    _announce(cache, sequence, tokens)
     return reused
 
 
@@ -40,6 +42,7 @@ def extend(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | No
         return None
     cache.free -= tokens - had
     sequence.have = tokens
+    _announce(cache, sequence, tokens)
     return had
 
 
@@ -53,7 +56,11 @@ def keep(cache: RadixCache, sequence: SglangSequence, pages: int, stamp: int, by
         return
     anchor = sequence.anchor
     assert anchor is not None
+    _announce(cache, sequence, pages * cache.page_tokens)
+    depth = anchor.high
     node, present = cache.put(anchor, sequence, pages, by_page)
+    if present and cache.events is not None:
+        sequence.duplicates.append((depth, depth + present))
     cache.lock(node, above=anchor)
     sequence.anchor = node
     sequence.duplicate_pages += present
@@ -75,7 +82,12 @@ def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
     cache.free += tokens - pages * page
     if pages:
         stamp = cache.now()
+        _announce(cache, sequence, tokens)
+        depth = anchor.high
         node, present = cache.put(anchor, sequence, pages, by_page)
+        if cache.events is not None:
+            duplicates = [*sequence.duplicates, (depth, depth + present)]
+            cache.events.removed(name for first, last in duplicates for name in sequence.names[first:last])
         cache.free += (sequence.duplicate_pages + present) * page
         cache.refresh(node, anchor, stamp)
         cache.unlock(anchor, stamp)
@@ -95,6 +107,8 @@ def retract(cache: RadixCache, sequence: SglangSequence) -> None:
     anchor = sequence.anchor
     assert anchor is not None
     cache.free += sequence.tokens - sequence.kept_pages * cache.page_tokens
+    if cache.events is not None:
+        cache.events.removed(sequence.names[sequence.kept_pages : sequence.announced_pages])
     cache.unlock(anchor, sequence.touched)
     forget(sequence)
 
@@ -103,4 +117,14 @@ def forget(sequence: SglangSequence) -> None:
     """Make a sequence one that holds nothing."""
     sequence.anchor = None
     sequence.have = sequence.kept_pages = sequence.duplicate_pages = sequence.touched = 0
+    sequence.announced_pages = 0
+    sequence.duplicates = []
     sequence.fresh = True
+
+
+def _announce(cache: RadixCache, sequence: SglangSequence, tokens: int) -> None:
+    """Tell of the whole pages among the first ``tokens`` tokens of a sequence that nobody was told of."""
+    pages = tokens // cache.page_tokens
+    if cache.events is not None and pages > sequence.announced_pages:
+        cache.events.stored(sequence.names, sequence.announced_pages, pages)
+        sequence.announced_pages = pages

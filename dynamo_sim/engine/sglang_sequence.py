@@ -21,6 +21,8 @@ class SglangSequence:
         have: its first ``have`` tokens own slots. Stale while it runs, when it has them all.
         kept_pages: so many pages at its beginning it has put into the tree. Stale while it runs in lockstep.
         duplicate_pages: how many of those the tree had already; it holds slots of its own for them.
+        duplicates: which ones, as (first, behind the last); known only when a router listens.
+        announced_pages: so many pages at its beginning a router has been told of, as far as they have names.
         anchor: the node of the tree it locks.
         touched: stamp of its latest keep, 0 for none since it began.
         entry: number of its latest entry into the running batch; running requests are in this order.
@@ -31,7 +33,9 @@ class SglangSequence:
 
     __slots__ = (
         "anchor",
+        "announced_pages",
         "duplicate_pages",
+        "duplicates",
         "emitted_ms",
         "entry",
         "fresh",
@@ -60,6 +64,8 @@ class SglangSequence:
         self.have = 0
         self.kept_pages = 0
         self.duplicate_pages = 0
+        self.duplicates: list[tuple[int, int]] = []
+        self.announced_pages = 0
         self.anchor: Node | None = None
         self.touched = 0
         self.entry = 0

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynamo_sim.kv.cache_events import CacheEvent
 from dynamo_sim.workload.request import Request
 
 
@@ -47,12 +48,15 @@ class Step:
         finals: requests that ended in the last pass, with "was rejected", in the engine's order; filled in
             by `Scheduler.finish`.
         stats: forward-pass metrics, when somebody observes the worker.
+        cache_events: what a router may know of the cache from the end of the step on, when it listens; filled in by
+            `Scheduler.finish`.
         reported_passes: passes whose metrics an observer has already been given.
         order: place of its end among all that is due at one instant (`spec 01, 5`); set by the fleet.
     """
 
     __slots__ = (
         "admissions",
+        "cache_events",
         "ends_ms",
         "finals",
         "forwards",
@@ -75,6 +79,7 @@ class Step:
         self.forwards = forwards
         self.finals: list[tuple[Request, bool]] = []
         self.stats: PassStats | None = None
+        self.cache_events: Sequence[CacheEvent] = ()
         self.reported_passes = 0
         self.order: tuple[float, int, float] = (0.0, 0, 0.0)
 

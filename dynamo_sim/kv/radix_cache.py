@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Protocol
 
+from dynamo_sim.kv.cache_events import CacheEvents
+
 STAMP_BITS = 40
 """A stamp is a round number above this many bits for the place within the round."""
 
@@ -69,6 +71,7 @@ class RadixCache:
         evictable: tokens in nodes nobody locks.
         round: number of the round stamps are given in (see `now` and `stamp_before`).
         changes: grows with every change of what a match can find.
+        events: is told of blocks that come and go, when a router listens.
     """
 
     def __init__(self, total_tokens: int, page_tokens: int) -> None:
@@ -77,6 +80,7 @@ class RadixCache:
         self.evictable = 0
         self.round = 0
         self.changes = 0
+        self.events: CacheEvents | None = None
         self.root = Node(None, None, 0, 0, False, 0, 0)
         self._ticks = 0
         self._serial = 0
@@ -214,6 +218,7 @@ class RadixCache:
     def evict(self, tokens: int) -> None:
         """Free at least ``tokens`` slots, least recently used leaves first, as far as there are any."""
         page, leaves = self.page_tokens, self._leaves
+        lost: list[int] = []
         if tokens > 0:
             self.changes += 1
         while tokens > 0 and leaves:
@@ -226,8 +231,14 @@ class RadixCache:
                 heapreplace(leaves, (node.stamp, node.serial, node))
                 continue
             gone = node.pages
-            if node.by_page and (gone - 1) * page >= tokens:
+            some = node.by_page and (gone - 1) * page >= tokens
+            if some:
                 gone = -(-tokens // page)
+            if self.events is not None:
+                assert node.text is not None
+                names = node.text.names[node.high - gone : node.high]
+                lost += names[::-1] if node.by_page else names
+            if some:
                 node.high -= gone
             else:
                 heappop(leaves)
@@ -236,6 +247,8 @@ class RadixCache:
             self.free += gone * page
             self.evictable -= gone * page
             tokens -= gone * page
+        if lost and self.events is not None:
+            self.events.removed(lost)
 
     # ------------------------------------------------------------ inside
 

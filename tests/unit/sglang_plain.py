@@ -6,6 +6,7 @@ and every eviction when the specification says so, and knows nothing of stretche
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from dynamo_sim.engine.step import PassStats, Step
@@ -24,11 +25,50 @@ class PlainNode:
         self.stamp = stamp
 
 
+class PlainEvents:
+    """Which blocks a router may know of, slot by slot (`spec 05, 6`); a block is the tokens up to its end."""
+
+    def __init__(self, page: int) -> None:
+        self.page = page
+        self.blocks: dict[int, tuple[Any, ...]] = {}
+        self.copies: Counter[tuple[Any, ...]] = Counter()
+        self.told: list[tuple[str, tuple[Any, ...] | None, list[tuple[Any, ...]]]] = []
+
+    def publish(self, tokens: list[Any], slots: list[int], first: int) -> None:
+        new = []
+        for end in range(first // self.page * self.page + self.page, len(tokens) + 1, self.page):
+            slot = slots[end - 1]
+            if slot in self.blocks:
+                continue
+            parent = self.blocks.get(slots[end - 1 - self.page]) if end > self.page else None
+            block = (*(parent or ()), *tokens[end - self.page : end])
+            self.blocks[slot] = block
+            self.copies[block] += 1
+            new.append((parent, block, self.copies[block]))
+        while new and new[0][2] != 1:
+            del new[0]
+        if new:
+            self.told.append(("stored", new[0][0], [block for _, block, _ in new]))
+
+    def withdraw(self, slots: list[int]) -> None:
+        gone = []
+        for slot in slots:
+            block = self.blocks.pop(slot, None)
+            if block is not None:
+                self.copies[block] -= 1
+                if not self.copies[block]:
+                    gone.append(block)
+        if gone:
+            self.told.append(("removed", None, gone))
+
+
 class PlainTree:
     """The pool of slots and the prefix tree (`spec 05, 3 and 4`)."""
 
     def __init__(self, page: int, tokens: int) -> None:
         self.page = page
+        self.events = PlainEvents(page)
+        self.owned_twice = False  # slots were given back that the tree goes on to hold (`spec 05, 12`)
         self.stack = list(range(tokens - 1, -1, -1))
         self.clock = 0
         self.root = PlainNode(None, [], [], 0)
@@ -140,16 +180,17 @@ class PlainTree:
             node = node.parent
 
     def evict(self, n: int) -> None:
-        gone = 0
-        while gone < n:
+        given: list[int] = []
+        while len(given) < n:
             leaves = [node for node in self.nodes() if not node.children and node.locks == 0]
             if not leaves:
-                return
+                break
             oldest = min(leaves, key=lambda node: node.stamp)
             assert oldest.parent is not None
             del oldest.parent.children[tuple(oldest.edge[: self.page])]
             self.give(oldest.slots)
-            gone += len(oldest.edge)
+            given += oldest.slots
+        self.events.withdraw(given)
 
     def path_slots(self, node: PlainNode) -> list[int]:
         slots: list[int] = []
@@ -254,6 +295,7 @@ class PlainSglang:
         if taken is None:
             return None
         r.slots = self.tree.path_slots(node) + taken
+        self.tree.events.publish(r.tokens[:n], r.slots, m)
         self.tree.lock(node)
         r.anchor = node
         return m
@@ -263,12 +305,14 @@ class PlainSglang:
         if taken is None:
             return None
         r.slots += taken
+        self.tree.events.publish(r.tokens[:n], r.slots, r.have)
         return r.have
 
     def keep(self, r: PlainSequence) -> None:
         a = r.have // self.page * self.page
         if a == 0 or a <= r.kept:
             return
+        self.tree.events.publish(r.tokens[:a], r.slots, r.kept)
         self.tree.insert(r.tokens[:a], r.slots[:a])
         _, node = self.tree.match(r.tokens[:a])
         self.tree.lock(node)
@@ -280,19 +324,27 @@ class PlainSglang:
     def end(self, r: PlainSequence) -> None:
         f = len(r.tokens) // self.page * self.page
         self.tree.give(r.slots[f:])
+        self.tree.events.withdraw(r.slots[f:])
         if f > 0:
+            self.tree.events.publish(r.tokens[:f], r.slots, r.kept)
             self.tree.insert(r.tokens[:f], r.slots[:f])
             _, node = self.tree.match(r.tokens[:f])
             path = self.tree.path_slots(node)
+            duplicates: list[int] = []
             for first in range(0, f, self.page):
                 last = first + self.page
                 if path[last - 1] != r.slots[last - 1]:
-                    self.tree.give(r.slots[first:last])
+                    duplicates += r.slots[first:last]
+            self.tree.give(duplicates)
+            self.tree.events.withdraw(duplicates)
         assert r.anchor is not None
         self.tree.unlock(r.anchor)
 
     def retract(self, r: PlainSequence) -> None:
-        self.tree.give(r.slots[r.kept :])
+        given = r.slots[r.kept :]
+        self.tree.owned_twice |= any(not set(given).isdisjoint(node.slots) for node in self.tree.nodes())
+        self.tree.give(given)
+        self.tree.events.withdraw(given)
         assert r.anchor is not None
         self.tree.unlock(r.anchor)
         r.forget()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from dynamo_sim.engine.sglang import SglangScheduler
+from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.kv.prefix import merge_runs
+from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
 from dynamo_sim.metrics.gaps import merged_gaps
 from dynamo_sim.workload.request import Request
 from tests.unit.sglang_driver import engine, request
@@ -62,14 +65,10 @@ def load(draw: random.Random) -> tuple[list[Request], dict[str, Any]]:
     return requests, args
 
 
-def story(kind: Any, seed: int, max_passes: int) -> dict[str, Any]:
-    """Everything there is to see of a load on one worker."""
-    requests, args = load(random.Random(seed))
-    core = engine(kind, **args)
-    core.observed = True
-    passes: list[tuple[Any, ...]] = []
-    coming, now, why = list(requests), 0.0, None
-    while coming or core.request_count:
+def serve(core: Any, requests: list[Request], max_passes: int) -> Iterator[Step]:
+    """Steps of a worker, each when it has ended, until all is done, or nothing goes on, or 3 000 passes."""
+    coming, now, passes = list(requests), 0.0, 0
+    while (coming or core.request_count) and passes <= 3000:
         while coming and coming[0].arrival_ms <= now:
             core.receive(coming.pop(0))
         if not core.request_count:
@@ -78,11 +77,24 @@ def story(kind: Any, seed: int, max_passes: int) -> dict[str, Any]:
         try:
             step = core.start(now, max_passes)
         except SimulationError:
-            why = "refused"
-            break
+            return
         if coming:
             step.cut(coming[0].arrival_ms)
         core.finish(step)
+        yield step
+        if not step.progress:
+            return
+        now = step.end_ms
+        passes += len(step.ends_ms)
+
+
+def story(kind: Any, seed: int, max_passes: int) -> dict[str, Any]:
+    """Everything there is to see of a load on one worker."""
+    requests, args = load(random.Random(seed))
+    core = engine(kind, **args)
+    core.observed = True
+    passes: list[tuple[Any, ...]] = []
+    for step in serve(core, requests, max_passes):
         stats = {
             name: round(value, 6) if isinstance(value, float) else value
             for name, value in asdict(step.stats).items()
@@ -94,17 +106,14 @@ def story(kind: Any, seed: int, max_passes: int) -> dict[str, Any]:
             passes.append(
                 (end, *mine, stats, [r.index for r, _ in step.finals] if end == step.end_ms else [])
             )
-        if not step.progress or len(passes) > 3000:
-            why = "no progress"
-            break
-        now = step.end_ms
     core.close()
+    complete = not core.request_count
     seen = [[getattr(r, name) for name in (*SEEN, "emitted_tokens")] for r in requests]
     gaps = [values.tolist() for values in merged_gaps([core.gaps])]
     return {
         "passes": passes[:3000],
-        "requests": seen if why is None else None,
-        "gaps": gaps if why is None else None,
+        "requests": seen if complete else None,
+        "gaps": gaps if complete else None,
     }
 
 
@@ -117,3 +126,51 @@ def test_it_does_what_its_twin_does(seed: int) -> None:
     told = story(PlainSglang, seed, 1)
     assert story(SglangScheduler, seed, 1) == told
     assert story(SglangScheduler, seed, 1_000_000) == told
+
+
+def told_by_twin(seed: int) -> tuple[list[tuple[float, Any]], bool]:
+    """What the twin tells a router of blocks others can ask for, with the time; whether all slots have one owner."""
+    requests, args = load(random.Random(seed))
+    core = engine(PlainSglang, **args)
+    page, events, told = core.page, core.tree.events, []
+    names = Names(requests, page)
+    for step in serve(core, requests, 1):
+        for kind, parent, blocks in events.told:
+            known = tuple(names.of[block] for block in blocks if block in names.of)
+            if known:
+                told.append((step.end_ms, (kind, names.of.get(parent), known)))
+        events.told.clear()
+    return told, not core.tree.owned_twice
+
+
+def told_by_ours(seed: int, max_passes: int) -> list[tuple[float, Any]]:
+    requests, args = load(random.Random(seed))
+    core = engine(SglangScheduler, **args)
+    core.announce_cache()
+    told = []
+    for step in serve(core, requests, max_passes):
+        told += [(step.end_ms, tuple(event)) for event in step.cache_events]
+    return told
+
+
+class Names:
+    """The names of blocks, by the tokens up to their ends; they are the same in every fresh `PrefixInterner`."""
+
+    def __init__(self, requests: list[Request], page: int) -> None:
+        self.of: dict[tuple[Any, ...] | None, int] = {}
+        interner = PrefixInterner(page)
+        for request in requests:  # in order of arrival, as a worker meets them
+            if request.prompt is None:
+                continue
+            tokens = [value for value, length in request.prompt for _ in range(length)]
+            tokens += request.planned_output or ()
+            for index, name in enumerate(SglangSequence(request, interner).names):
+                self.of[tuple(tokens[: (index + 1) * page])] = name
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_router_is_told_of_the_blocks_the_twin_tells_of_at_the_ends_of_the_same_passes(seed: int) -> None:
+    told, is_sound = told_by_twin(seed)
+    if is_sound:
+        assert told_by_ours(seed, 1) == told
+        assert told_by_ours(seed, 1_000_000) == told
