@@ -159,12 +159,12 @@ class Names:
     def __init__(self, requests: list[Request], page: int) -> None:
         self.of: dict[tuple[Any, ...] | None, int] = {}
         interner = PrefixInterner(page)
-        for request in requests:  # in order of arrival, as a worker meets them
-            if request.prompt is None:
+        for each in requests:  # in order of arrival, as a worker meets them
+            if each.prompt is None:
                 continue
-            tokens = [value for value, length in request.prompt for _ in range(length)]
-            tokens += request.planned_output or ()
-            for index, name in enumerate(SglangSequence(request, interner).names):
+            tokens = [value for value, length in each.prompt for _ in range(length)]
+            tokens += each.planned_output or ()
+            for index, name in enumerate(SglangSequence(each, interner).names):
                 self.of[tuple(tokens[: (index + 1) * page])] = name
 
 
