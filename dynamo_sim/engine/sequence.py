@@ -24,6 +24,7 @@ class Sequence:
         running: whether it is in the worker's running list.
         preempted: whether it waits for its return after a preemption.
         emitted_ms: time of its latest token. Stale while in lockstep.
+        emitted_number: number of the pass of that token, as the scheduler counts them. Stale while in lockstep.
         pinned: must be served token by token (planned output others can share, or nothing to generate).
         admission: number of its latest admission on this worker; running lists are in this order.
         origin: lockstep pass in which ``generated`` was 0; meaningful in lockstep only.
@@ -34,6 +35,7 @@ class Sequence:
         "allocated",
         "computed",
         "emitted_ms",
+        "emitted_number",
         "full_blocks",
         "generated",
         "max_output_tokens",
@@ -60,6 +62,7 @@ class Sequence:
         self.running = False
         self.preempted = False
         self.emitted_ms = 0.0
+        self.emitted_number = 0
         self.pinned = max_output_tokens == 0 or request.planned_output is not None
         self.admission = 0
         self.origin = 0

@@ -75,6 +75,8 @@ class VllmScheduler:
         self._preempted_ms = 0.0
         self.group_allowed = lockstep and sampler is None
         self.emitted_ms = 0.0  # when the group got its latest token
+        self._number = 0  # of the latest pass that was no stretch; several may lie at one time
+        self._group_number = 0  # of the one in which the group got a token last
         self._newcomers: list[Sequence] = []  # group members with one token so far
         self._pinned = 0  # running sequences that must be served token by token
         self._admissions = 0
@@ -331,6 +333,7 @@ class VllmScheduler:
     # ------------------------------------------------------------ one pass, one stretch
 
     def _single_pass(self, plan: PassPlan) -> Step:
+        self._number += 1
         prefill_ms = 0.0
         if plan.prefill_count and self.pays_prefill:
             count = plan.prefill_count
@@ -349,7 +352,7 @@ class VllmScheduler:
             self._fruitful_preemptions = self.preemptions
         step.admissions = plan.admissions
         step.progress = bool(plan.admissions or step.tokens or step.finals or plan.did_something)
-        self._regroup(step.end_ms)
+        self._regroup()
         if stats is not None:
             add_queue(stats, self)
             step.stats = stats
@@ -421,6 +424,7 @@ class VllmScheduler:
             sequence.request.second_token_ms = end_ms
         self._newcomers.clear()
         self.gaps.add(end_ms - self.emitted_ms, self.group.count)
+        self._group_number = self._number
         self._emit_group(end_ms, step)
 
     def _emit_group(self, end_ms: float, step: Step) -> None:
@@ -466,6 +470,7 @@ class VllmScheduler:
         self._newcomers.clear()
         for sequence in members:
             sequence.emitted_ms = self.emitted_ms
+            sequence.emitted_number = self._group_number
         if plan is not None and plan.group_count:
             for sequence in members:
                 sequence.computed = sequence.tokens
@@ -474,8 +479,8 @@ class VllmScheduler:
                 )
             plan.group_count = 0
 
-    def _regroup(self, end_ms: float) -> None:
-        """Let those join that follow the group in the running list and got a token in the pass ending now."""
+    def _regroup(self) -> None:
+        """Let those join that follow the group in the running list and got a token in this pass."""
         if not self.group_allowed or self._pinned:
             return
         group = self.group
@@ -484,12 +489,13 @@ class VllmScheduler:
             sequence = running[index]
             if (
                 not sequence.generated
-                or sequence.emitted_ms != end_ms
+                or sequence.emitted_number != self._number
                 or sequence.computed != sequence.tokens - 1
             ):
                 return
             group.add(sequence)
-            self.emitted_ms = end_ms
+            self.emitted_ms = sequence.emitted_ms
+            self._group_number = self._number
             if sequence.generated == 1:
                 self._newcomers.append(sequence)
 
@@ -504,6 +510,7 @@ class VllmScheduler:
                 sequence.request.second_token_ms = end_ms
             self.gaps.add(end_ms - sequence.emitted_ms, 1)
         sequence.emitted_ms = end_ms
+        sequence.emitted_number = self._number
 
     def end(self, sequence: Sequence, end_ms: float, step: Step) -> None:
         """A sequence has its last token: it gives back its blocks and leaves at the end of the pass."""

@@ -146,6 +146,7 @@ class AggregatedServing(LookAhead):
             if not self._retries_matter and self._is_alone():
                 # Nothing else happens now: requests for busy workers just join their queues.
                 self._handled_ms = clock.now
+                self._round = 1
                 for request in source.take_due(clock.now, fleet.in_flight):
                     self._arrive(request)
                 if not fleet.idle_with_work:
@@ -313,7 +314,8 @@ class AggregatedServing(LookAhead):
         worker_id = self.router.pick(self.fleet.active_worker_ids())
         self._empty_inbox(self._processes[worker_id], now)  # who came before stands before it
         self.fleet.dispatch(worker_id, request)
-        self._processes[worker_id].cut(now)
+        # After the first round a pass that ends now has been followed by the next one.
+        self._processes[worker_id].cut(now if self._round == 1 else math.nextafter(now, math.inf))
         if self.tallies is not None:
             self.tallies[worker_id].given(request, now)
 

@@ -186,3 +186,35 @@ def test_an_empty_prompt_returns_without_a_look_at_the_room_and_takes_turns_with
 
 def test_an_empty_prompt_is_admitted_by_trtllm_even_when_it_will_be_stuck() -> None:
     assert "dead end with 2 in-flight requests" in answer(empty_prompts("trtllm", 13))["error"]
+
+
+@pytest.mark.parametrize("stretch", [1, 1000])
+def test_who_arrives_because_another_was_rejected_joins_behind_the_pass_that_just_began(stretch: int) -> None:
+    loop = case(
+        2,
+        [
+            {"hash_ids": ids, "input_length": 64 * len(ids), "output_length": output, "timestamp": 0}
+            for ids, output in (([1], 2), ([2], 9), ([5] * 5, 1), ([3], 1))
+        ],
+        block_size=64,
+        num_gpu_blocks=4,
+    )
+    loop["workload"]["block_size"] = 64
+    report = answer({**loop, "concurrency": 2}, max_stretch_passes=stretch)["report"]
+    assert report["max_ttft_ms"] == 75.55363499999999  # the reference's figure
+
+
+def test_only_a_token_of_this_very_pass_lets_a_sequence_join_the_others_in_lockstep() -> None:
+    """Passes that only recompute take no time, so that tokens of two passes can have one time stamp."""
+    records = [
+        {"hash_ids": [1, 1, 1], "input_length": 2, "output_length": 4, "timestamp": 0},
+        {"hash_ids": [1, 1, 1], "input_length": 1, "output_length": 2, "timestamp": 0},
+    ]
+    tight = {"block_size": 2, "num_gpu_blocks": 4, "max_num_batched_tokens": 2, "preemption_mode": "fifo"}
+    load = case(1, records, **tight)
+    load["workload"]["block_size"] = 2
+    rows = answer(load)["requests"]
+    assert [row["last_token_ms"] for row in rows] == [
+        145.98839299999997,
+        114.21964299999999,
+    ]  # the reference's
