@@ -39,7 +39,48 @@ def build(seed: int, index: int) -> Case:
             case["max_sim_time_ms"] = round(draw.uniform(5.0, 400.0), 3)
     if draw.random() < 0.3:
         case["sla"] = {"ttft_ms": round(draw.uniform(10, 200), 3), "itl_ms": round(draw.uniform(4, 20), 3)}
+    if draw.random() < 0.25:
+        _let_times_coincide(case)
+    if workload["kind"] == "trace" and kind != "sglang" and draw.random() < 0.25:
+        _have_one_rejected(draw, case)
     return case
+
+
+def _let_times_coincide(case: Case) -> None:
+    """Passes of 10 and 5 ms, and everything else on the same grid."""
+    case["engine"] |= {
+        "speedup_ratio": 1.0,
+        "decode_speedup_ratio": 1.0,
+        "planner_profile_data": {
+            "prefill_isl": [0.0, 1000.0],
+            "prefill_ttft_ms": [10.0, 10.0],
+            "decode_active_kv_tokens": [0.0, 1000.0],
+            "decode_context_length": [0.0, 1000.0],
+            "decode_itl": [[5.0, 5.0], [5.0, 5.0]],
+        },
+    }
+    case.pop("speedup", None)
+    for record in case["workload"].get("records", ()):
+        for name in ("timestamp", "delay"):
+            if name in record:
+                record[name] = 5.0 * round(record[name] / 5.0)
+    times = sorted({5.0 * round(step["at_ms"] / 5.0) for step in case.get("scaling", ())})
+    if times:
+        case["scaling"] = [
+            {**step, "at_ms": at_ms} for step, at_ms in zip(case["scaling"], times, strict=False)
+        ]
+        case["poll_ms"] = 25.0
+    if "max_sim_time_ms" in case:
+        case["max_sim_time_ms"] = 5.0 * round(case["max_sim_time_ms"] / 5.0)
+
+
+def _have_one_rejected(draw: random.Random, case: Case) -> None:
+    """Make one prompt longer than the whole pool; who follows in its conversation arrives at once."""
+    engine, workload = case["engine"], case["workload"]
+    record = draw.choice(workload["records"])
+    record["input_length"] = engine["block_size"] * (engine["num_gpu_blocks"] + 1)
+    count = -(-record["input_length"] // workload["block_size"])
+    record["hash_ids"] = list(range(10**6, 10**6 + count))
 
 
 def _times(draw: random.Random, count: int) -> list[float]:
