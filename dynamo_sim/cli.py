@@ -20,8 +20,8 @@ COMMANDS = {
     "compare": "dynamo_sim.commands.compare",
     "validate": "dynamo_sim.commands.validate",
     "schema": "dynamo_sim.commands.schema",
-    "trace": "dynamo_sim.workload.trace_command",
-    "timing": "dynamo_sim.timing.timing_command",
+    "trace": "dynamo_sim.commands.trace",
+    "timing": "dynamo_sim.commands.timing",
 }
 """Subcommands in the order of the help, each with the module whose `add_parser` brings it."""
 

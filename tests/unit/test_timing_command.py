@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dynamo_sim.commands.timing import add_parser, describe
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.timing.profile_source import load_profile
-from dynamo_sim.timing.timing_command import add_parser, describe
 from tests.unit.test_timing_profile import INSIDE
 from tests.unit.test_timing_sources import grid_npz, layers, pair
 

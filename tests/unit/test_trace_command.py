@@ -7,10 +7,10 @@ import json
 
 import pytest
 
+from dynamo_sim.commands.trace import add_parser
 from dynamo_sim.errors import ScenarioError, TraceError
+from dynamo_sim.report.plots.trace import trace_figure
 from dynamo_sim.workload.inspect import detect_format, inspect_trace
-from dynamo_sim.workload.trace_command import add_parser
-from dynamo_sim.workload.trace_picture import trace_figure
 
 
 def row(*ids, **fields):

@@ -47,7 +47,7 @@ def handle(arguments: argparse.Namespace) -> int:
     print("\n".join(describe(profile)))
     if arguments.png is not None:
         from dynamo_sim.output_file import save_figure
-        from dynamo_sim.timing.timing_plot import profile_figure
+        from dynamo_sim.report.plots.timing import profile_figure
 
         figure = profile_figure(profile, _title(arguments.profile, profile))
         save_figure(figure, "--png", arguments.png, dpi=110)

@@ -66,7 +66,7 @@ def handle(arguments: argparse.Namespace) -> int:
         print(f"and {len(facts.skipped) - LISTED_BAD_LINES} more", file=sys.stderr)
     if arguments.png:
         from dynamo_sim.output_file import save_figure
-        from dynamo_sim.workload.trace_picture import trace_figure
+        from dynamo_sim.report.plots.trace import trace_figure
 
         save_figure(trace_figure(facts), "--png", arguments.png, dpi=130)
         print(f"picture: {arguments.png}", file=sys.stderr)
