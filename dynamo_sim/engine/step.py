@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -101,3 +101,10 @@ class Step:
             return False
         del ends[keep:]
         return True
+
+    def keep_ended(self, now_ms: float) -> bool:
+        """Leave out the passes that have not ended by ``now_ms``; False, and nothing left out, when none has."""
+        ended = bisect_right(self.ends_ms, now_ms)
+        if ended:
+            del self.ends_ms[ended:]
+        return bool(ended)

@@ -53,8 +53,8 @@ def requests_frame(records: RunRecords, columns: RequestColumns) -> pd.DataFrame
 
 
 def passes_frame(columns: Columns) -> pd.DataFrame:
-    """One row a forward pass, in the order in which the steps ended; columns as in `pass_columns`."""
-    return pd.DataFrame(columns)
+    """One row a forward pass, in the order in which they ended; columns as in `pass_columns`."""
+    return pd.DataFrame(columns).sort_values(["end_ms", "worker_id"], kind="stable", ignore_index=True)
 
 
 def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:

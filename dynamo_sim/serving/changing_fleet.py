@@ -9,6 +9,7 @@ from typing import Any
 from simpy.events import Event
 
 from dynamo_sim.clock import LAST
+from dynamo_sim.engine.step import Step
 from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
 from dynamo_sim.serving.base import Serving
 from dynamo_sim.serving.controller import TargetEffect
@@ -53,6 +54,10 @@ class ChangingFleet(Serving):
     def startup_due(self, process: StartupProcess) -> None:
         raise NotImplementedError
 
+    def _complete(self, worker_id: int, step: Step) -> None:
+        """All consequences of the end of a step."""
+        raise NotImplementedError
+
     def _observes_passes(self) -> bool:
         """Whether forward-pass metrics are wanted of new workers."""
         raise NotImplementedError
@@ -92,6 +97,9 @@ class ChangingFleet(Serving):
         if worker_id not in self.fleet.workers:
             return
         process = self._processes[worker_id]
+        step = process.step
+        if step is not None and step.keep_ended(self.clock.now):
+            self._complete(worker_id, step)
         waiting = list(process.inbox)
         process.inbox.clear()
         process.stop()

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dynamo_sim.engine.step import Step
 from dynamo_sim.fleet.worker import WorkerProcess
 from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.serving.changing_fleet import ChangingFleet
@@ -30,10 +29,6 @@ class LookAhead(ChangingFleet):
         self._handled_ms = 0.0
         self._in_inboxes = 0
         self._last_assigned_ms = 0.0
-
-    def _complete(self, worker_id: int, step: Step) -> None:
-        """All consequences of the end of a step."""
-        raise NotImplementedError
 
     def _is_over(self) -> bool:
         """Whether nothing is under way, in flight or to come."""

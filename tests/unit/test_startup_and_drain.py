@@ -87,6 +87,20 @@ def test_a_killed_worker_s_requests_fail_and_all_others_end(engine: str, stretch
     assert f"{len(failed)} requests failed" in result.warnings[0]
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_what_a_killed_worker_had_done_does_not_depend_on_stretches(engine: str) -> None:
+    fleet = {"workers": 2, "drain_grace_s": 0.3, "engine": {"engine_type": engine}}
+    results = [
+        ds.run(
+            scenario(fleet=fleet, limits={"max_stretch_passes": most}, scaling=[{"at_ms": 600, "workers": 1}])
+        )
+        for most in (1, 1000)
+    ]
+    assert dict(results[0].summary) == dict(results[1].summary)
+    assert results[0].requests.equals(results[1].requests)
+    assert results[0].passes.equals(results[1].passes)
+
+
 def test_a_conversation_goes_on_after_a_failed_turn() -> None:
     chat = {
         "kind": "synthetic",
