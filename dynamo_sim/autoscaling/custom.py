@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dynamo_sim.autoscaling.blame import let_ours_pass, raised
 from dynamo_sim.autoscaling.decision import Policy
+from dynamo_sim.autoscaling.loop import loops_of, reads_of
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.shown import shown
 
 
 def load_policy(
@@ -27,8 +30,10 @@ def load_policy(
         ScenarioError: no such module or class, the options do not fit, or what comes out is no policy.
     """
     module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute or not all(part.isidentifier() for part in module_name.split(".")):
-        raise ScenarioError(f"a policy of your own is named as module:Class, got {name!r}")
+    if not all(part.isidentifier() for part in (*module_name.split("."), *attribute.split("."))):
+        raise ScenarioError(
+            f"a policy of your own is named as module:Class, like my_policy:Halfway, got {shown(name)}"
+        )
     try:
         module = _import(module_name, folder)
     except ModuleNotFoundError as error:
@@ -36,11 +41,10 @@ def load_policy(
             raise ScenarioError(
                 f"policy {name}: there is no module {module_name!r} beside the scenario or on the Python path"
             ) from error
-        raise ScenarioError(f"policy {name}: its module cannot be imported: {error}") from error
-    except Exception as error:
-        raise ScenarioError(
-            f"policy {name}: its module cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+        raise ScenarioError(f"policy {name}: its module cannot be imported: {raised(error)}") from error
+    except BaseException as error:
+        let_ours_pass(error)
+        raise ScenarioError(f"policy {name}: its module cannot be imported: {raised(error)}") from error
     make: Any = module
     for part in attribute.split("."):
         make = getattr(make, part, None)
@@ -50,9 +54,10 @@ def load_policy(
         raise ScenarioError(f"policy {name}: {attribute!r} is neither a class nor a function")
     try:
         policy = make(**dict(options or {}))
-    except Exception as error:
+    except BaseException as error:
+        let_ours_pass(error)
         raise ScenarioError(
-            f"policy {name}: it cannot be made with {dict(options or {})!r}: {type(error).__name__}: {error}"
+            f"policy {name}: it cannot be made with {shown(dict(options or {}))}: {raised(error)}"
         ) from error
     return as_policy(policy, name)
 
@@ -61,14 +66,28 @@ def as_policy(candidate: Any, name: str | None = None) -> Policy:
     """``candidate`` itself, when it is a policy.
 
     Raises:
-        ScenarioError: it has no method ``decide(now_s, view, fleet)``, or is a class instead of an object.
+        ScenarioError: it has no method ``decide(now_s, view, fleet)``, is a class instead of an object, or what it
+            says of itself (``reads``, ``loops``, ``period_s`` ...) makes no sense.
     """
     called = name or type(candidate).__name__
     if inspect.isclass(candidate):
         raise ScenarioError(f"policy {called}: is a class; give an object: {candidate.__name__}(...)")
-    decide = getattr(candidate, "decide", None)
-    if hasattr(candidate, "loops"):
-        return candidate
+    try:
+        loops = loops_of(candidate, called)
+        for loop in loops:
+            reads_of(loop.policy)
+    except ValueError as error:
+        raise ScenarioError(f"policy {called}: {error}") from error
+    except BaseException as error:  # a property of theirs
+        let_ours_pass(error)
+        raise ScenarioError(f"policy {called}: {raised(error)}") from error
+    for loop in loops:
+        _check_decide(loop.policy, called)
+    return candidate
+
+
+def _check_decide(policy: Any, called: str) -> None:
+    decide = getattr(policy, "decide", None)
     if not callable(decide):
         raise ScenarioError(f"policy {called}: has no method decide(now_s, view, fleet)")
     try:
@@ -77,7 +96,6 @@ def as_policy(candidate: Any, name: str | None = None) -> Policy:
         raise ScenarioError(f"policy {called}: decide must take (now_s, view, fleet): {error}") from error
     except ValueError:  # no signature to be had
         pass
-    return candidate
 
 
 _BESIDE: dict[str, str] = {}

@@ -9,11 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from dynamo_sim.autoscaling.blame import let_ours_pass, raised
 from dynamo_sim.autoscaling.decision import Decision, Policy
 from dynamo_sim.autoscaling.view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, SimulationError
 from dynamo_sim.shown import shown
 from dynamo_sim.sizes import MOST_WORKERS
+
+SHORTEST_PERIOD_S = 0.01
+"""Looks closer together than this are a mistake in the unit."""
+
+ROUNDING = 1e-6
+"""By so much, as a share, a sum of times may fall short of the shortest wait."""
 
 
 class PolicyError(SimulationError):
@@ -82,7 +89,8 @@ class Guarded:
 
         Raises:
             PolicyError: the policy raised, or its answer is not a decision, a whole number of workers from 0 to
-                `MOST_WORKERS`, or None, or its next look is not after this one, or what it tells fits no table.
+                `MOST_WORKERS`, or None, or its next look is not `SHORTEST_PERIOD_S` after this one, or what it tells
+                fits no table.
         """
         try:
             answer = self.policy.decide(now_s, view, fleet)
@@ -90,10 +98,9 @@ class Guarded:
             raise
         except DynamoSimError as error:
             raise PolicyError(self.name, now_s, f"failed: {error}") from error
-        except (Exception, SystemExit) as error:
-            said = " ".join(str(error).split())
-            text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-            raise PolicyError(self.name, now_s, f"raised {text}") from error
+        except BaseException as error:
+            let_ours_pass(error)
+            raise PolicyError(self.name, now_s, f"raised {raised(error)}") from error
         decision = answer if isinstance(answer, Decision) else Decision(self._target(answer, now_s))
         self._check_told(decision, now_s)
         decision = replace(decision, next_at_s=self._next(decision.next_at_s, now_s))
@@ -111,7 +118,7 @@ class Guarded:
     def _target(self, value: Any, now_s: float) -> int | None:
         if value is None:
             return None
-        if not _is_number(value):
+        if not is_number(value):
             raise PolicyError(
                 self.name, now_s, f"returned {shown(value)}, which is not a number of workers{_WANTED}"
             )
@@ -132,16 +139,28 @@ class Guarded:
     def _next(self, following: Any, now_s: float) -> float | None:
         if following is None:
             return None
-        if _is_number(following):
+        if is_number(following):
             try:
                 at_s = float(following)
             except OverflowError:
                 at_s = math.inf
             if at_s > now_s:
+                self._check_wait(at_s, now_s)
                 return at_s
         raise PolicyError(
             self.name, now_s, f"wants its next look at {shown(following)} s, which is no time after this one"
         )
+
+    def _check_wait(self, at_s: float, now_s: float) -> None:
+        """Refuse what would look without end at one time; policies with a list of times may have them close."""
+        shortest = getattr(self.policy, "shortest_wait_s", SHORTEST_PERIOD_S)
+        if at_s - now_s < shortest * (1 - ROUNDING):
+            raise PolicyError(
+                self.name,
+                now_s,
+                f"wants its next look only {at_s - now_s:g} s later (next_at_s={at_s!r}); looks are at least "
+                f"{shortest:g} s apart",
+            )
 
     def _check_told(self, decision: Decision, now_s: float) -> None:
         """What is only told must be of a kind that tables can hold."""
@@ -168,13 +187,14 @@ _TOLD = {
 }
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it is a number, of Python or numpy; True is none."""
     is_truth = isinstance(value, bool | np.bool_)
     return not is_truth and isinstance(value, int | float | np.integer | np.floating)
 
 
 def _is_count(value: Any) -> bool:
-    return _is_number(value) and -(2**63) <= value < 2**63 and value == int(value)
+    return is_number(value) and -(2**63) <= value < 2**63 and value == int(value)
 
 
 _WANTED = f"; a target is a whole number from 0 to {MOST_WORKERS}, or None for no change"

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo_sim.autoscaling.decision import DecisionRecord, Policy
-from dynamo_sim.autoscaling.guard import Bounds, Guarded
+from dynamo_sim.autoscaling.guard import SHORTEST_PERIOD_S, Bounds, Guarded, is_number
 from dynamo_sim.autoscaling.query import MetricQuery
 from dynamo_sim.autoscaling.view import FleetView, View
-
-SHORTEST_PERIOD_S = 0.01
-"""Looks closer together than this are a mistake in the unit."""
+from dynamo_sim.shown import shown
 
 KEDA_OPERATOR, HPA, KNATIVE, ANY = range(4)
 """Order of loops that are due together."""
@@ -40,12 +38,14 @@ class Loop:
     order: int = ANY
 
     def __post_init__(self) -> None:
-        if not self.period_s >= SHORTEST_PERIOD_S:
+        if not _is_at_least(self.period_s, SHORTEST_PERIOD_S):
             raise ValueError(
-                f"a period is longer than 0 s (at least {SHORTEST_PERIOD_S:g} s), got {self.period_s!r}"
+                f"period_s: a period is longer than 0 s (at least {SHORTEST_PERIOD_S:g} s), got {shown(self.period_s)}"
             )
-        if self.first_at_s is not None and not self.first_at_s >= 0:
-            raise ValueError(f"the first look is at 0 s or later, got {self.first_at_s!r}")
+        if self.first_at_s is not None and not _is_at_least(self.first_at_s, 0.0):
+            raise ValueError(f"first_at_s: the first look is at 0 s or later, got {shown(self.first_at_s)}")
+        if not isinstance(self.order, int):
+            raise ValueError(f"order: is a whole number, got {shown(self.order)}")
 
     @property
     def start_s(self) -> float:
@@ -60,9 +60,14 @@ def loops_of(policy: Any, name: str, period_s: float = 15.0, first_at_s: float |
         policy: any policy; one with ``loops`` brings its own.
         name: of the loop, when there is one.
         period_s, first_at_s: for a policy that does not say ``period_s`` or ``first_at_s`` itself.
+
+    Raises:
+        ValueError: what the policy says of its looks makes no sense.
     """
     own = getattr(policy, "loops", None)
     if own is not None:
+        if not isinstance(own, list | tuple) or not all(isinstance(loop, Loop) for loop in own):
+            raise ValueError(f"loops: is a list of Loop objects, got {shown(own)}")
         return sorted(own, key=lambda loop: loop.order)
     period = getattr(policy, "period_s", None)
     first = getattr(policy, "first_at_s", None)
@@ -78,9 +83,33 @@ def loops_of(policy: Any, name: str, period_s: float = 15.0, first_at_s: float |
 
 
 def reads_of(policy: Any) -> tuple[MetricQuery, ...] | None:
-    """The queries a policy asks for; None for "anything"."""
+    """The queries a policy asks for; None for "anything".
+
+    Raises:
+        ValueError: they are no list of queries and names of metrics.
+    """
     reads = getattr(policy, "reads", None)
-    return None if reads is None else tuple(MetricQuery.of(query) for query in reads)
+    if reads is None:
+        return None
+    if isinstance(reads, str):
+        raise ValueError(f"reads: is a list of metrics, got {shown(reads)}; write ({shown(reads)},)")
+    if not isinstance(reads, list | tuple | set | frozenset):
+        raise ValueError(f"reads: is a list of metrics, got {shown(reads)}")
+    for query in reads:
+        if not isinstance(query, MetricQuery | str):
+            raise ValueError(f"reads: has names of metrics and MetricQuery objects only, got {shown(query)}")
+    try:
+        return tuple(MetricQuery.of(query) for query in reads)
+    except ValueError as error:
+        raise ValueError(f"reads: {error}") from None
+
+
+def _is_at_least(value: Any, least: float) -> bool:
+    """Whether it is a number from ``least`` that times can be reckoned with."""
+    try:
+        return is_number(value) and float(value) >= least
+    except OverflowError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

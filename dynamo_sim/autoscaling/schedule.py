@@ -33,6 +33,7 @@ class SchedulePolicy:
 
     reads = ()
     first_at_s = 0.0
+    shortest_wait_s = 0.0  # its times are a list, which ends
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
@@ -26,6 +27,13 @@ def _checked_config(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, Mapping):
         return value
     raise ValueError("must be a section of keys, or the path of a file with one")
+
+
+def _checked_class(text: str) -> str:
+    module, _, attribute = text.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+        raise ValueError("must be module:Class, like my_policy:Halfway for the class Halfway of my_policy.py")
+    return text
 
 
 class FixedScaling(PolicySpec):
@@ -289,7 +297,11 @@ class CustomScaling(PolicySpec):
     kind: Literal["custom"]
     """Kind of policy."""
 
-    class_: Annotated[str, Field(alias="class", pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")]
+    class_: Annotated[
+        str,
+        AfterValidator(_checked_class),
+        Field(alias="class", json_schema_extra={"pattern": r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$"}),
+    ]
     """As module:Class; the module is looked for beside the scenario first."""
 
     options: dict[str, Any] = Field(default_factory=dict)

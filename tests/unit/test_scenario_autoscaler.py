@@ -351,6 +351,10 @@ MALFORMED = {
         "x.yaml:11:3: autoscaler.policy.class: missing, and has no default\n"
         "x.yaml:11:26: autoscaler.policy.clas: unknown key; did you mean 'class'?",
     ),
+    "no class": (
+        "policy: {kind: custom, class: pol}",
+        "x.yaml:11:33: autoscaler.policy.class: found 'pol'; must be module:Class, like my_policy:Halfway",
+    ),
     "unknown metric": (
         "policy: {kind: target_tracking, metric: wating, target: 3}",
         "x.yaml:11:43: autoscaler.policy.metric: found 'wating'; must be one of",

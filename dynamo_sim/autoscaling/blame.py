@@ -1,0 +1,63 @@
+"""What a user's own code raised, in one line, with the place in their file."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from dynamo_sim.shown import shown
+
+_OURS = Path(__file__).resolve().parents[1]
+_LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")})
+MOST_LETTERS = 300
+
+
+def raised(error: BaseException) -> str:
+    """An error as ``KeyError: 'x' (my_policy.py, line 7)``, on one line.
+
+    Args:
+        error: as it was caught.
+    """
+    try:
+        said = " ".join(str(error).split())
+    except Exception:
+        said = "its text cannot be made"
+    if len(said) > MOST_LETTERS:
+        said = f"{said[: MOST_LETTERS - 3]}..."
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    place = "" if isinstance(error, SyntaxError) else _place(error)  # a SyntaxError says its place itself
+    return f"{text}{place}"
+
+
+def let_ours_pass(error: BaseException) -> None:
+    """Raise an error again that only came through the user's code: Ctrl-C, or a signal that ends the run.
+
+    Raises:
+        BaseException: the error itself.
+    """
+    if isinstance(error, Exception):
+        return
+    frames = traceback.extract_tb(error.__traceback__)
+    by_handler = len(frames) > 1 and _is_in(frames[-1].filename, _OURS)
+    if isinstance(error, KeyboardInterrupt) or by_handler:
+        _again(error)
+
+
+def _again(error: BaseException) -> NoReturn:
+    raise error
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of the user's own files."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = frame.filename
+        if file.startswith("<") or _is_in(file, _OURS) or any(_is_in(file, folder) for folder in _LIBRARIES):
+            continue
+        return f" ({shown(Path(file).name)[1:-1]}, line {frame.lineno})"
+    return ""
+
+
+def _is_in(file: str, folder: Path) -> bool:
+    return Path(file).resolve().is_relative_to(folder)
