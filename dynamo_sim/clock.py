@@ -24,10 +24,15 @@ class Timer(Event):
         entry: tuple[float, int, int, Event] = (at_ms, priority, next(clock._eid), self)
         heappush(clock._queue, entry)  # type: ignore[misc]
 
-    def moved_to(self, at_ms: float, priority: int = NORMAL) -> Timer:
-        """A timer that wakes whoever waits for this one at ``at_ms`` instead; this one then wakes nobody."""
+    def disarmed(self) -> Timer:
+        """A timer that is not armed, for whoever waits for this one; this one then wakes nobody."""
         successor = Timer(self.env)
         successor.callbacks, self.callbacks = self.callbacks, []
+        return successor
+
+    def moved_to(self, at_ms: float, priority: int = NORMAL) -> Timer:
+        """A timer that wakes whoever waits for this one at ``at_ms`` instead; this one then wakes nobody."""
+        successor = self.disarmed()
         successor.arm(at_ms, priority)
         return successor
 

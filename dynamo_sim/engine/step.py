@@ -51,7 +51,8 @@ class Step:
         cache_events: what a router may know of the cache from the end of the step on, when it listens; filled in by
             `Scheduler.finish`.
         reported_passes: passes whose metrics an observer has already been given.
-        order: place of its end among all that is due at one instant (`spec 01, 5`); set by the fleet.
+        order: place of the end of its first pass among all that is due at one instant (`spec 01, 5`): the instant it
+            was queued, the round, the place in it; set by the fleet.
     """
 
     __slots__ = (
@@ -101,6 +102,15 @@ class Step:
             return False
         del ends[keep:]
         return True
+
+    def end_order(self, worker_id: int) -> tuple[float, int, float]:
+        """`order` of the end of its last pass; passes after the first begin in the first rounds of their instants."""
+        return self.order if len(self.ends_ms) == 1 else (self.ends_ms[-2], 1, worker_id)
+
+    def has_boundary_at(self, now_ms: float) -> bool:
+        """Whether a pass of it but the last one ends at ``now_ms``."""
+        ends = self.ends_ms
+        return len(ends) > 1 and ends[-1] > now_ms and ends[bisect_left(ends, now_ms)] == now_ms
 
     def keep_ended(self, now_ms: float) -> bool:
         """Leave out the passes that have not ended by ``now_ms``; False, and nothing left out, when none has."""

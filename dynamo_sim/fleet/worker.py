@@ -70,6 +70,19 @@ class WorkerProcess:
         if step is not None and len(step.ends_ms) > 1 and step.cut(now_ms):
             self._timer = self._timer.moved_to(step.ends_ms[-1])
 
+    def end_at(self, now_ms: float) -> Step | None:
+        """Be idle where a pass of a stretch ends at ``now_ms``: the stretch up to it; None where none does.
+
+        The end of the whole stretch does not count, it is reported as usual.
+        """
+        step = self.step
+        if step is None or not step.has_boundary_at(now_ms):
+            return None
+        step.cut(now_ms)
+        self.step = None
+        self._timer = self._timer.disarmed()
+        return step
+
 
 class StartupProcess:
     """The startup of an added worker: ends at a time set from the start, unless a cancellation interrupts it.

@@ -89,14 +89,11 @@ class AggregatedServing(LookAhead):
     # ------------------------------------------------------------ processes report
 
     def pass_due(self, process: WorkerProcess) -> None:
-        step = process.step
-        if step is not None and len(step.ends_ms) > 1:
-            step.order = (step.ends_ms[-2], 1, process.worker_id)
         if self.clock.now < self._horizon_ms:
             self._take_turn(process)
         else:
-            assert step is not None
-            self._add(step.order, process)
+            assert process.step is not None
+            self._add(process.step.end_order(process.worker_id), process)
 
     def _is_alone(self) -> bool:
         """Whether the process that reports is all that happens at this instant, and nothing can follow from it."""
@@ -312,10 +309,14 @@ class AggregatedServing(LookAhead):
     def _dispatch(self, request: Request) -> None:
         now = self.clock.now
         worker_id = self.router.pick(self.fleet.active_worker_ids())
-        self._empty_inbox(self._processes[worker_id], now)  # who came before stands before it
+        process = self._processes[worker_id]
+        if self._round == 1:  # a pass that ends now has ended before anybody arrives
+            ended = process.end_at(now)
+            if ended is not None:
+                self._complete(worker_id, ended)
+        self._empty_inbox(process, now)  # who came before stands before it
         self.fleet.dispatch(worker_id, request)
-        # After the first round a pass that ends now has been followed by the next one.
-        self._processes[worker_id].cut(now if self._round == 1 else math.nextafter(now, math.inf))
+        process.cut(math.nextafter(now, math.inf))
         if self.tallies is not None:
             self.tallies[worker_id].given(request, now)
 

@@ -106,7 +106,7 @@ class PassBuffer:
             self._count(step, last + 1)
             return
         self._passes(worker_id, step, last)
-        self._rows.append(((now_ms, round_number, 0, *step.order), worker_id, step, last))
+        self._rows.append(((now_ms, round_number, 0, *step.end_order(worker_id)), worker_id, step, last))
         self._count(step, 1)
 
     def under_way(self, worker_id: int, step: Step, now_ms: float) -> None:

@@ -59,6 +59,17 @@ def case(workers: int, records: list[dict[str, Any]], **engine: Any) -> dict[str
     }
 
 
+def constant(prefill_ms: float, decode_ms: float) -> dict[str, Any]:
+    """A profile in which all prefills and all decode steps take the same time."""
+    return {
+        "prefill_isl": [1.0, 1e5],
+        "prefill_ttft_ms": [prefill_ms, prefill_ms],
+        "decode_active_kv_tokens": [0.0, 1e7],
+        "decode_context_length": [0.0, 1e6],
+        "decode_itl": [[decode_ms, decode_ms], [decode_ms, decode_ms]],
+    }
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_request_without_output_ends_the_run_with_its_name_and_a_remedy(workers: int) -> None:
     result = answer(case(workers, [{"input_length": 8, "output_length": 0}]))
@@ -149,15 +160,8 @@ def test_a_tick_at_an_arrival_lets_nobody_overtake_those_who_came_before(stretch
 
 @pytest.mark.parametrize("stretch", [1, 1000])
 def test_ticks_go_on_when_one_meets_an_arrival_and_the_end_of_a_pass(stretch: int) -> None:
-    constant = {
-        "prefill_isl": [1.0, 1e5],
-        "prefill_ttft_ms": [10.0, 10.0],
-        "decode_active_kv_tokens": [0.0, 1e7],
-        "decode_context_length": [0.0, 1e6],
-        "decode_itl": [[5.0, 5.0], [5.0, 5.0]],
-    }
     records = [{"input_length": 8, "output_length": 12, "timestamp": t} for t in (0, 40)]
-    ticking = case(1, records, planner_profile_data=constant)
+    ticking = case(1, records, planner_profile_data=constant(10.0, 5.0))
     scripted = to_scenario(ticking, max_stretch_passes=stretch).with_(
         scaling=[{"at_ms": 40.0, "workers": 3}, {"at_ms": 50.0, "workers": 4}]
     )
@@ -218,3 +222,34 @@ def test_only_a_token_of_this_very_pass_lets_a_sequence_join_the_others_in_locks
         145.98839299999997,
         114.21964299999999,
     ]  # the reference's
+
+
+@pytest.mark.parametrize("stretch", [1, 1000])
+def test_a_pass_has_ended_before_those_arrive_who_come_at_its_end(stretch: int) -> None:
+    """Worker 1 has begun its next pass when a rejection on worker 0 brings it another request at the same instant."""
+    too_long, short = [2] * 15, [2]
+    turns = [
+        {"session_id": "b", "hash_ids": too_long, "timestamp": 0.0},
+        {"hash_ids": [101], "output_length": 3, "timestamp": 0.0},
+        {"session_id": "b", "hash_ids": short},
+        {"session_id": "a", "hash_ids": too_long, "timestamp": 20.0},
+        {"session_id": "a", "hash_ids": short},
+        {"session_id": "b", "hash_ids": short, "delay": 5.0},
+    ]
+    load = case(2, [], num_gpu_blocks=14, planner_profile_data=constant(10.0, 5.0))
+    load["workload"]["records"] = [{"output_length": 1, **turn} for turn in turns]
+    assert answer(load, max_stretch_passes=stretch)["report"]["duration_ms"] == 40.0  # as the reference
+
+
+@pytest.mark.parametrize("stretch", [1, 1000])
+def test_passes_are_shown_in_the_order_of_the_rounds_they_began_in(stretch: int) -> None:
+    """A ready event holds back the end of a pass of worker 0, which goes on in the second round, behind worker 1."""
+    records = [
+        {"output_length": output, "timestamp": at_ms} for output, at_ms in ((17, 15.0), (11, 25.0), (1, 30.0))
+    ]
+    load = case(1, records, startup_time=0.005, planner_profile_data=constant(0.0, 1.0))
+    for record in records:
+        record["hash_ids"] = record["hash_ids"][:1]
+    ticking = {**load, "poll_ms": 5.0, "scaling": [{"at_ms": 10.0, "decode": 2}]}
+    last = answer(ticking, max_stretch_passes=stretch)["ticks"][-1]
+    assert [shown["worker_id"] for shown in last["decode_fpm_snapshots"]] == [1, 0, 0, 0, 0, 0]
