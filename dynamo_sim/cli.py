@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from typing import NoReturn
+
+from dynamo_sim import ending
+from dynamo_sim.shown import print_error
 
 COMMANDS = {
     "run": "dynamo_sim.commands.run",
@@ -25,14 +27,14 @@ COMMANDS = {
 }
 """Subcommands in the order of the help, each with the module whose `add_parser` brings it."""
 
-DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, BAD_INPUT, ENDED = 0, 1, 2, 128
 
 
 class _Parser(argparse.ArgumentParser):
     """Reports wrong arguments in one line."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        print_error(f"{self.prog}: {message}; see {self.prog} --help")
         sys.exit(BAD_INPUT)
 
 
@@ -49,28 +51,37 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line, by default the process's own, and return its exit code."""
     _open_missing_streams()
-    from dynamo_sim.errors import DynamoSimError, SimulationError
+    _print_whatever_the_encoding()
+    from dynamo_sim.errors import DynamoSimError, OutputError, SimulationError
 
-    try:
-        code = _run(argv)
-        sys.stdout.flush()
-        return code
-    except SimulationError as error:
-        print(f"the run cannot go on: {error}", file=sys.stderr)
-        return FAILED
-    except DynamoSimError as error:
-        print(error, file=sys.stderr)
-        return BAD_INPUT
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone
-        _drop_pending_output()
-        return FAILED
-    except OSError as error:
-        print(f"{error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
-        _drop_pending_output()
-        return FAILED
+    with ending.heeding_signals():
+        try:
+            code = _run(argv)
+            sys.stdout.flush()
+            return code
+        except SimulationError as error:
+            print_error(f"the run cannot go on: {error}")
+            return FAILED
+        except OutputError as error:
+            print_error(error)
+            return FAILED
+        except DynamoSimError as error:
+            print_error(error)
+            return BAD_INPUT
+        except KeyboardInterrupt as error:
+            ended = error if isinstance(error, ending.Ended) else ending.Ended()
+            print_error(ended)
+            return ENDED + ended.number
+        except MemoryError:
+            print_error("out of memory: the run, or a file it reads, is too large for this machine")
+            return FAILED
+        except BrokenPipeError:  # the reader of our output has gone
+            _drop_pending_output()
+            return FAILED
+        except OSError as error:
+            print_error(f"{error.filename or 'output'}: {error.strerror or error}")
+            _drop_pending_output()
+            return FAILED
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -78,19 +89,17 @@ def _run(argv: Sequence[str] | None) -> int:
         arguments = build_parser().parse_args(argv)
     except SystemExit as leaving:  # argparse has printed its help, the version or an error
         return int(leaving.code or 0)
-    if threading.current_thread() is threading.main_thread():
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # there is no SIGHUP on Windows
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
-                signal.signal(number, _terminate)
-    code: int = arguments.handler(arguments)
+    try:
+        code: int = arguments.handler(arguments)
+    finally:
+        ending.check()
     return code
 
 
-def _terminate(number: int, frame: object) -> NoReturn:
-    """Leave in the ordinary way, so that unfinished files are removed; once is enough."""
-    signal.signal(number, signal.SIG_IGN)
-    sys.exit(128 + number)
+def _print_whatever_the_encoding() -> None:
+    """Letters that standard output has no code for are printed as ``\\N``; it is no reason to fail."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _open_missing_streams() -> None:

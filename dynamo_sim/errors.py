@@ -1,12 +1,14 @@
 """The errors a user can cause or meet; everything else that escapes is a bug.
 
 The command line turns them into one message and an exit code: bad input (`ScenarioError`, `TraceError`) is 2,
-a run that cannot go on (`SimulationError`) is 1.
+a run that cannot go on (`SimulationError`) and output that cannot be written (`OutputError`) are 1.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from dynamo_sim.shown import printable
 
 
 class DynamoSimError(Exception):
@@ -20,8 +22,8 @@ class ScenarioError(DynamoSimError):
     """
 
     def __init__(self, *problems: str) -> None:
-        self.problems: tuple[str, ...] = problems
-        super().__init__("\n".join(problems))
+        self.problems: tuple[str, ...] = tuple(printable(problem) for problem in problems)
+        super().__init__("\n".join(self.problems))
 
 
 class TraceError(DynamoSimError):
@@ -37,8 +39,12 @@ class TraceError(DynamoSimError):
         place = self.file or ""
         if line is not None:
             place = f"{place}:{line}" if place else f"line {line}"
-        super().__init__(f"{place}: {message}" if place else message)
+        super().__init__(printable(f"{place}: {message}" if place else message))
 
 
 class SimulationError(DynamoSimError):
     """A run that cannot go on; the text names the request or worker, the limit it met and the remedy."""
+
+
+class OutputError(DynamoSimError):
+    """What a command made cannot be written; the text names the file or folder."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from dynamo_sim.errors import ScenarioError
+from dynamo_sim import ending
+from dynamo_sim.errors import OutputError, ScenarioError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 def real_path(path: str | os.PathLike[str]) -> Path:
     """Where a path leads, also through folders that are not there and links that lead nowhere."""
     return Path(os.path.realpath(path))
+
+
+def in_the_way(path: str | os.PathLike[str]) -> Path | None:
+    """What stands where a folder of ``path`` would be, and is none; None when all can be made or are there."""
+    for folder in Path(path).absolute().parents:
+        if os.path.lexists(folder):
+            return None if folder.is_dir() else folder
+    return None
 
 
 def draft_of(target: Path) -> Path:
@@ -29,19 +38,22 @@ def draft_of(target: Path) -> Path:
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Where to write: a draft that replaces ``path``, whose folders are made, once it is complete.
 
-    Pipes and devices are written directly.
+    Pipes and devices are written directly. A command that was told to end puts nothing in place.
 
     Raises:
         OSError: the file cannot be written.
     """
-    target = real_path(path)
-    if target.exists() and not target.is_file():
-        yield target
+    if os.path.exists(path) and not os.path.isfile(
+        path
+    ):  # before links are followed: pipes have no real path
+        yield Path(path)
         return
+    target = real_path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(target)
     try:
         yield draft
+        ending.check()
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
@@ -52,25 +64,55 @@ def file_of_option(option: str, path: str | os.PathLike[str]) -> Iterator[Path]:
     """`whole_file` for an option of the command line.
 
     Raises:
-        ScenarioError: the file cannot be written; the text names the option.
+        OutputError: the file cannot be written; the text names the option.
+        BrokenPipeError: the reader of a pipe has gone.
     """
     try:
         with whole_file(path) as draft:
             yield draft
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise ScenarioError(f"{option} {path}: cannot be written: {error.strerror or error}") from None
+        raise OutputError(f"{option} {path}: cannot be written: {error.strerror or error}") from None
 
 
-def save_figure(figure: Figure, option: str, path: str | os.PathLike[str], dpi: int) -> None:
-    """Write a picture for an option of the command line; the ending of ``path`` says of what kind, png without one.
+def check_file_of_option(option: str, path: str | os.PathLike[str]) -> None:
+    """Refuse at once what can be seen to be no place for a file.
 
     Raises:
-        ScenarioError: the file cannot be written, or there is no such kind.
+        ScenarioError: it is a folder, or a file stands in the way.
     """
-    kind = Path(path).suffix.removeprefix(".").lower() or "png"
-    if kind not in figure.canvas.get_supported_filetypes():
+    if os.path.isdir(path):
+        raise ScenarioError(f"{option} {path}: cannot be written: it is a folder")
+    if (obstacle := in_the_way(real_path(path))) is not None:
+        raise ScenarioError(f"{option} {path}: cannot be written: {obstacle} is not a folder")
+
+
+def check_picture_of_option(option: str, path: str | os.PathLike[str]) -> None:
+    """`check_file_of_option`, and the ending has to be that of a kind of picture.
+
+    Raises:
+        ScenarioError: as above, or there is no such kind.
+    """
+    check_file_of_option(option, path)
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if (kind := _kind(path)) not in FigureCanvasBase.filetypes:
         raise ScenarioError(
             f"{option} {path}: found the ending {kind!r}; must be one like .png, .svg or .pdf"
         )
+
+
+def save_figure(figure: Figure, option: str, path: str | os.PathLike[str], dpi: int) -> None:
+    """Write a picture for an option of the command line that `check_picture_of_option` has let pass.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
     with file_of_option(option, path) as draft:
-        figure.savefig(draft, format=kind, dpi=dpi)
+        figure.savefig(draft, format=_kind(path), dpi=dpi)
+
+
+def _kind(path: str | os.PathLike[str]) -> str:
+    """The kind of a picture, as the ending says; png without one."""
+    return Path(path).suffix.removeprefix(".").lower() or "png"

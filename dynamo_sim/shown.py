@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import sys
 from typing import Any
 
 MOST_LETTERS = 60
@@ -17,6 +18,20 @@ def shown(value: Any, most: int = MOST_LETTERS) -> str:
         return "a number of thousands of digits"
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def printable(text: str) -> str:
+    """A text as one line: control characters, which could move the cursor of a terminal, as escapes."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def print_error(message: object) -> None:
+    """Print to standard error, which may have gone with its terminal; each line of the message stays one."""
+    try:
+        for line in str(message).split("\n"):
+            print(printable(line), file=sys.stderr)
+    except OSError:
+        pass
 
 
 _NESTED = reprlib.Repr()

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from dynamo_sim.commands.arguments import given_text
+
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
     from dynamo_sim.report.summary import Summary
@@ -40,7 +42,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "compare", help="run variants and put their figures side by side", description=__doc__
     )
-    parser.add_argument("scenarios", nargs="+", metavar="SCENARIO", help="scenario files (YAML)")
+    parser.add_argument(
+        "scenarios", nargs="+", metavar="SCENARIO", type=given_text, help="scenario files (YAML)"
+    )
     parser.add_argument(
         "--vary",
         action="append",

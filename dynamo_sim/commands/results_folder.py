@@ -26,7 +26,12 @@ def usable_folder(folder: Path) -> Path:
         raise ScenarioError(
             f"{folder}: cannot be written, {existing} is read-only for you; choose another --out"
         )
-    if not folder.is_dir() or is_result(folder):
+    if not folder.is_dir():
+        return folder
+    for name in OUR_FILES:
+        if (folder / name).is_dir():
+            raise ScenarioError(f"{folder}: {folder / name} is a folder; choose another --out")
+    if is_result(folder):
         return folder
     names = {path.name for path in folder.iterdir()}
     for name in OUR_FILES:
@@ -36,13 +41,3 @@ def usable_folder(folder: Path) -> Path:
                 "choose another --out"
             )
     return folder
-
-
-def usable_page(file: Path) -> None:
-    """Refuse a page that would be a folder.
-
-    Raises:
-        ScenarioError: there is a folder of that name.
-    """
-    if file.is_dir():
-        raise ScenarioError(f"--html {file}: cannot be written: it is a folder")

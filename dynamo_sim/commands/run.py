@@ -11,6 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynamo_sim import ending
+from dynamo_sim.commands.arguments import given_path, given_text
+from dynamo_sim.errors import OutputError
+
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
     from dynamo_sim.report.summary import Summary
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("run", help="run a scenario", description=__doc__)
-    parser.add_argument("scenario", metavar="SCENARIO", help="scenario file (YAML)")
+    parser.add_argument("scenario", metavar="SCENARIO", type=given_text, help="scenario file (YAML)")
     parser.add_argument(
         "--set",
         dest="overrides",
@@ -33,11 +37,13 @@ def add_parser(subparsers: Any) -> None:
     output.add_argument(
         "--out",
         metavar="DIR",
-        type=Path,
+        type=given_path,
         help="folder of the results (default: results/ and the scenario's name)",
     )
     output.add_argument("--no-save", action="store_true", help="write no files")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="also write one page with everything on it")
+    parser.add_argument(
+        "--html", metavar="FILE", type=given_path, help="also write one page with everything on it"
+    )
     parser.add_argument(
         "--json", action="store_true", help="print the summary as JSON, and warnings to standard error"
     )
@@ -49,7 +55,8 @@ def add_parser(subparsers: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     """Load, run, save, print; nothing is saved of a run that fails."""
     from dynamo_sim.commands.loading import naming
-    from dynamo_sim.commands.results_folder import usable_folder, usable_page
+    from dynamo_sim.commands.results_folder import usable_folder
+    from dynamo_sim.output_file import check_file_of_option
     from dynamo_sim.report.saving import is_result
     from dynamo_sim.scenario import load_scenario
 
@@ -61,15 +68,13 @@ def handle(arguments: argparse.Namespace) -> int:
         folder = usable_folder(arguments.out or Path("results") / scenario.name)
     replaced = folder is not None and is_result(folder)
     if arguments.html is not None:
-        usable_page(arguments.html)
+        check_file_of_option("--html", arguments.html)
     started = time.perf_counter()
     with naming(arguments.scenario):
         result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
     summary = result.summary.with_wall_time((time.perf_counter() - started) * 1000.0)
-    if folder is not None:
-        _save(result, folder)
-    if arguments.html is not None:
-        _write_page(result, arguments.html)
+    ending.check()
+    _write(result, folder, arguments.html)
     if arguments.json:
         print(json.dumps(_finite(summary), indent=2, allow_nan=False))
         for warning in result.warnings:
@@ -83,20 +88,27 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _save(result: RunResult, folder: Path) -> None:
+def _write(result: RunResult, folder: Path | None, page: Path | None) -> None:
+    """Write the page and the results; neither is put in place before both are complete."""
+    if page is None:
+        _save(result, folder)
+        return
+    from dynamo_sim.output_file import file_of_option
+    from dynamo_sim.report.html import page as html
+
+    with file_of_option("--html", page) as draft:
+        draft.write_text(html(result), encoding="utf-8")
+        _save(result, folder)
+
+
+def _save(result: RunResult, folder: Path | None) -> None:
     """Write the results; an error is about the folder, not about the draft of it that was under way."""
+    if folder is None:
+        return
     try:
         result.save(folder)
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
-
-
-def _write_page(result: RunResult, path: Path) -> None:
-    from dynamo_sim.output_file import file_of_option
-    from dynamo_sim.report.html import page
-
-    with file_of_option("--html", path) as draft:
-        draft.write_text(page(result), encoding="utf-8")
+        raise OutputError(f"{folder}: {error.strerror or error}") from error
 
 
 def _run(scenario: Scenario, show_progress: bool) -> RunResult:

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
+
+from dynamo_sim.commands.arguments import given_path
 
 
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("schema", help="print the JSON Schema of scenarios", description=__doc__)
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write it to a file instead")
+    parser.add_argument("--out", metavar="FILE", type=given_path, help="write it to a file instead")
     parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:
     """Print or write the schema."""
-    from dynamo_sim.output_file import file_of_option
+    from dynamo_sim.output_file import check_file_of_option, file_of_option
     from dynamo_sim.scenario.schema import scenario_schema_text
 
     text = scenario_schema_text()
     if arguments.out is None:
         sys.stdout.write(text)
     else:
+        check_file_of_option("--out", arguments.out)
         with file_of_option("--out", arguments.out) as draft:
             draft.write_text(text, encoding="utf-8")
     return 0

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynamo_sim.commands.arguments import given_path, given_text
+
 if TYPE_CHECKING:
     from dynamo_sim.timing.profile_grid import Floats
     from dynamo_sim.timing.profile_source import Profile
@@ -25,12 +27,15 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "profile",
         metavar="FILE",
+        type=given_text,
         help="npz file of a profile, file of a profiler, or a profiler's result folder",
     )
     parser.add_argument("--tp", metavar="N", type=int, help="tensor-parallel size, where FILE holds several")
-    parser.add_argument("--png", metavar="OUT", type=Path, help="draw the profile with its measured points")
     parser.add_argument(
-        "--save", metavar="OUT", type=Path, help="write it as an npz file for planner_profile_data"
+        "--png", metavar="OUT", type=given_path, help="draw the profile with its measured points"
+    )
+    parser.add_argument(
+        "--save", metavar="OUT", type=given_path, help="write it as an npz file for planner_profile_data"
     )
     parser.set_defaults(handler=handle)
 
@@ -41,8 +46,13 @@ def handle(arguments: argparse.Namespace) -> int:
     Raises:
         ScenarioError: FILE holds no usable profile.
     """
+    from dynamo_sim.output_file import check_file_of_option, check_picture_of_option
     from dynamo_sim.timing.profile_source import load_profile
 
+    if arguments.png is not None:
+        check_picture_of_option("--png", arguments.png)
+    if arguments.save is not None:
+        check_file_of_option("--save", arguments.save)
     profile = load_profile(arguments.profile, arguments.tp)
     print("\n".join(describe(profile)))
     if arguments.png is not None:

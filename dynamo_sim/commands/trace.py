@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from dynamo_sim.commands.arguments import given_path, given_text
+
 if TYPE_CHECKING:
     from dynamo_sim.workload.inspect import TraceFacts
 
@@ -18,7 +20,9 @@ LISTED_BAD_LINES = 5
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("trace", help="look into a trace file", description=__doc__)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="trace file; several only for format dynamo")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", type=given_text, help="trace file; several only for format dynamo"
+    )
     parser.add_argument("--format", metavar="F", help="format of the trace (default: look at its rows)")
     parser.add_argument(
         "--block-size",
@@ -34,7 +38,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--skip-bad-lines", action="store_true", help="count bad lines and go on")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--png", metavar="OUT", help="also draw arrivals and lengths into this file")
+    parser.add_argument(
+        "--png", metavar="OUT", type=given_path, help="also draw arrivals and lengths into this file"
+    )
     parser.set_defaults(handler=handle, func=handle)
 
 
@@ -47,6 +53,10 @@ def handle(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise ScenarioError(f"--{name.replace('_', '-')}: found {value}; must be at least 1")
+    if arguments.png is not None:
+        from dynamo_sim.output_file import check_picture_of_option
+
+        check_picture_of_option("--png", arguments.png)
     files = arguments.files
     facts = inspect_trace(
         files[0] if len(files) == 1 else files,
@@ -64,12 +74,12 @@ def handle(arguments: argparse.Namespace) -> int:
         print(f"skipped {skip.file}:{skip.line}: {skip.reason}", file=sys.stderr)
     if len(facts.skipped) > LISTED_BAD_LINES:
         print(f"and {len(facts.skipped) - LISTED_BAD_LINES} more", file=sys.stderr)
-    if arguments.png:
+    if arguments.png is not None:
         from dynamo_sim.output_file import save_figure
         from dynamo_sim.report.plots.trace import trace_figure
 
         save_figure(trace_figure(facts), "--png", arguments.png, dpi=130)
-        print(f"picture: {arguments.png}", file=sys.stderr)
+        print(f"Picture: {arguments.png}", file=sys.stderr if arguments.json else sys.stdout)
     return 0
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
+
+from dynamo_sim.commands.arguments import given_text
 
 
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("validate", help="check scenario files", description=__doc__)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="scenario file (YAML)")
+    parser.add_argument("files", nargs="+", metavar="FILE", type=given_text, help="scenario file (YAML)")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="change one value, as in `run`; may be repeated",
+    )
     parser.add_argument("--quiet", action="store_true", help="say nothing about good files")
     parser.set_defaults(handler=handle)
 
@@ -20,19 +29,21 @@ def handle(arguments: argparse.Namespace) -> int:
     from dynamo_sim.commands.loading import load_and_build
     from dynamo_sim.errors import ScenarioError
     from dynamo_sim.scenario.checks import notes
+    from dynamo_sim.shown import print_error, printable
 
     bad = False
     for file in arguments.files:
         try:
-            scenario, warnings = load_and_build(file)
+            scenario, warnings = load_and_build(file, arguments.overrides)
         except ScenarioError as error:
             bad = True
-            print(error, file=sys.stderr)
+            print_error(error)
             continue
         if not arguments.quiet:
-            print(f"{file}: ok")
+            name = printable(file)
+            print(f"{name}: ok")
             for note in notes(scenario):
-                print(f"{file}: note: {note}")
+                print(f"{name}: note: {note}")
             for warning in warnings:
-                print(f"{file}: warning: {warning}")
+                print(f"{name}: warning: {warning}")
     return 2 if bad else 0

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dynamo_sim.output_file import draft_of, real_path
+from dynamo_sim import ending
+from dynamo_sim.output_file import draft_of, in_the_way, real_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,12 +73,17 @@ def save_result(
     target = real_path(directory)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{directory} is a file, not a directory to save a result in")
+    if (obstacle := in_the_way(target)) is not None:
+        raise NotADirectoryError(
+            f"{directory} cannot be a directory to save a result in: {obstacle} is a file"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(target)
     draft.mkdir()
     try:
         _write(result, draft, plots, requests_format)
         names = sorted(path.name for path in draft.iterdir())
+        ending.check()
         _move(draft, target, names)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -46,6 +46,9 @@ SHORT_LABELS = {
 }
 """Row labels for screens that the table does not fit."""
 
+IN_ASCII = str.maketrans("┏┳┓┡╇┩└┴┘━┃", "+++++++++-|")
+"""The lines of the box, for output whose encoding has none."""
+
 MANY = 1e15
 """Numbers from here on are written with a power of ten."""
 
@@ -97,14 +100,25 @@ def format_table(summary: Mapping[str, float]) -> str:
 def print_table(summary: Mapping[str, float], console: Console | None = None) -> None:
     """Print the table and `explained_lines` to ``console``, or to the standard output; lines are never wrapped.
 
-    On a terminal that is too narrow for the table it is a shorter one of the same numbers.
+    On a terminal that is too narrow for the table it is a shorter one of the same numbers. Where the encoding has no
+    lines for the box, it is made of ``+``, ``-`` and ``|``.
     """
     console = console or Console()
     table = _boxed(summary)
     if console.is_terminal and console.width < max(map(len, table)):
         table = _short(summary)
+    if not _can_print("".join(table), console.encoding):
+        table = [line.translate(IN_ASCII) for line in table]
     text = "\n".join([*table, *explained_lines(summary)])
     console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True, no_wrap=True)
+
+
+def _can_print(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def _boxed(summary: Mapping[str, float]) -> list[str]:

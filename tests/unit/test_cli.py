@@ -287,7 +287,7 @@ def test_a_full_disk_is_told_of_the_folder_and_leaves_nothing(
 def test_links_in_a_circle_and_long_names_are_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     Path("loop").symlink_to("loop")
     assert cli.main(["run", "demo.yaml", "--quiet", "--no-save", "--html", "loop/page.html"]) == 2
-    assert capsys.readouterr().err == "--html loop/page.html: cannot be written: File exists\n"
+    assert capsys.readouterr().err.endswith("loop is not a folder\n")
     name = "a" * 250
     assert cli.main(["run", "demo.yaml", "--quiet", "--out", name, "--html", f"{name}.html"]) == 0
     assert Path(name).is_dir() and Path(f"{name}.html").is_file()
@@ -347,7 +347,7 @@ def test_schema_is_printed_or_written(capsys: pytest.CaptureFixture[str]) -> Non
     assert cli.main(["schema", "--out", "deep/schema.json"]) == 0
     assert Path("deep/schema.json").read_text(encoding="utf-8") == printed
     assert cli.main(["schema", "--out", "schema.json/schema.json"]) == 2
-    assert capsys.readouterr().err == "--out schema.json/schema.json: cannot be written: File exists\n"
+    assert capsys.readouterr().err.endswith("schema.json is not a folder\n")
     assert cli.main(["schema", "--out", os.devnull]) == 0
     assert Path(os.devnull).is_char_device()
 
