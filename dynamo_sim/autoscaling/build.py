@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -279,10 +280,11 @@ class _Builder:
     # ------------------------------------------------------------ controllers of a cluster
 
     def _manifest(self, spec: cluster.FromManifest) -> Any:
-        source = spec.manifest
+        source, called = spec.manifest, None
         if isinstance(source, str) and not cluster.is_inline(source):
             source = Path(source)
-        manifest = load_manifest(source, _options(spec), spec.name)
+            called = _as_written(source, self._scenario.folder)
+        manifest = load_manifest(source, _options(spec), spec.name, called)
         if spec.kind not in ("manifest", manifest.kind):  # type: ignore[attr-defined]
             raise ValueError(f"the manifest is one of kind {manifest.kind!r}, not {spec.kind!r}")  # type: ignore[attr-defined]
         self.name = manifest.kind
@@ -329,6 +331,14 @@ class _Builder:
             return self._manifest(spec)
         own = set(type(spec).model_fields) - set(cluster.FromManifest.model_fields) - {"kind"}
         return KpaPolicy(KpaSettings(**{key: getattr(spec, key) for key in own}))
+
+
+def _as_written(path: Path, folder: Path | None) -> str:
+    """A path as it stands in the scenario, or was given on the command line; those are absolute by now."""
+    starts = [] if folder is None else [folder]
+    with suppress(FileNotFoundError):  # a folder that is not there any more
+        starts.append(Path.cwd())
+    return next((str(path.relative_to(start)) for start in starts if path.is_relative_to(start)), str(path))
 
 
 _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {

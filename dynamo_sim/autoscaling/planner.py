@@ -13,6 +13,7 @@ import yaml
 
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.guard import PolicyError
+from dynamo_sim.autoscaling.small_file import read_small_file
 from dynamo_sim.autoscaling.view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, ScenarioError
 
@@ -81,9 +82,7 @@ class DynamoPlanner:
         package = _package()
         try:
             given = (
-                yaml.safe_load(Path(config).read_text(encoding="utf-8"))
-                if isinstance(config, str | Path)
-                else config
+                yaml.safe_load(read_small_file(Path(config))) if isinstance(config, str | Path) else config
             )
             parsed = package.PlannerConfig.model_validate({**_QUIET, **given})
             parsed.advisory = True

@@ -87,7 +87,7 @@ def test_a_file_with_a_deployment_and_an_hpa(tmp_path: Path) -> None:
     manifest = load_manifest(path)
     assert (manifest.kind, manifest.name, manifest.bounds) == ("hpa", "vllm", Bounds(1, 8))
     assert manifest.warnings == (
-        f"{path}, document 1 (Deployment vllm): a Deployment is no autoscaler and is not read",
+        f"{path}:1, document 1 (Deployment vllm): a Deployment is no autoscaler and is not read",
     )
     assert load_manifest(str(path)) == manifest
     assert isinstance(manifest.policy(), HpaPolicy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,48 @@ def test_text_that_is_no_manifest_is_refused_in_one_line(text: str, why: str) ->
     assert why in found
 
 
+def test_problems_and_warnings_tell_the_line_of_the_key(tmp_path: Path) -> None:
+    path = tmp_path / "my.yaml"
+    path.write_text(f"kind: Secret\n---\n{HPA}  minReplicas: 9\n  colour: blue\n".replace(": 5", ": -5"))
+    where = "document 2 (HorizontalPodAutoscaler x): spec"
+    assert refused(path) == [
+        f"{path}:10, {where}.metrics[0].pods.target.averageValue: must be above 0, got -5",
+        f"{path}:12, {where}.colour: unknown key",
+        f"{path}:7, {where}.maxReplicas: is below minReplicas (9)",
+    ]
+    path.write_text(f"kind: Secret\n---\n{HPA}")
+    assert load_manifest(path, called="my.yaml").warnings == (
+        "my.yaml:1, document 1 (Secret): a Secret is no autoscaler and is not read",
+    )
+
+
+def test_a_missing_key_is_told_at_its_section_and_a_bad_item_at_its_list() -> None:
+    where = "(HorizontalPodAutoscaler x): spec.metrics"
+    for old, new, line in (
+        ("averageValue: 5", "colour: 5", f"manifest:8 {where}[0].pods.target.averageValue: is missing"),
+        (
+            "    - type: Pods\n",
+            "    - 5\n    - type: Pods\n",
+            f"manifest:6 {where}[0]: must be a mapping, got 5",
+        ),
+    ):
+        assert line in refused(HPA.replace(old, new))
+
+
+@pytest.mark.parametrize("what", ["a device", "a pipe", "larger than 4 MB"])
+def test_what_never_ends_or_is_no_manifest_by_its_size_is_refused(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    if what == "a device":
+        path = Path("/dev/zero")
+    elif what == "a pipe":
+        os.mkfifo(path)
+    else:
+        with path.open("wb") as file:
+            file.truncate(5_000_000_000)  # takes no room
+    (line,) = refused(path)
+    assert line.startswith(f"{path}: cannot be read: it is {what}")
+
+
 def test_an_endless_alias_is_shown_in_short() -> None:
     levels = "".join(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9) if i else 'x'}]\n" for i in range(12))
     found = refused(f"{levels}---\nkind: HorizontalPodAutoscaler\nspec: {{maxReplicas: 2, metrics: []}}\n")
@@ -110,7 +153,7 @@ def test_dates_are_texts_and_merge_keys_are_followed() -> None:
 def test_what_is_no_mapping_is_told_once() -> None:
     text = HPA.replace("    - type: Pods\n", "    - 5\n    - type: Pods\n")
     assert refused(text) == [
-        "manifest (HorizontalPodAutoscaler x): spec.metrics[0]: must be a mapping, got 5",
+        "manifest:6 (HorizontalPodAutoscaler x): spec.metrics[0]: must be a mapping, got 5",
     ]
 
 

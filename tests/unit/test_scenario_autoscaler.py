@@ -597,7 +597,7 @@ def test_validate_reads_manifests_too(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "odd.yaml").write_text(HPA.replace("maxReplicas: 8", "maxReplicas: many"))
     assert main(["validate", str(file)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"{file}: ") and "maxReplicas" in line
+    assert line.startswith(f"{file}: odd.yaml:5 (HorizontalPodAutoscaler vllm): spec.maxReplicas: must be")
 
 
 @pytest.mark.parametrize(

@@ -234,12 +234,12 @@ def _annotation(metadata: Section, key: str) -> Section | None:
         return None
     if isinstance(data, list):
         data = {"metrics": data}
-    return Section(data, place, metadata.findings)
+    return Section(data, place, metadata.findings, metadata.line("annotations"))
 
 
 def _lower_keys(section: Section) -> Section:
     """Annotations written by the API server may carry capitalised keys."""
-    return Section(_lowered(section.data), section.place, section.findings)
+    return Section(_lowered(section.data), section.place, section.findings, section.line())
 
 
 def _lowered(data: Any) -> Any:

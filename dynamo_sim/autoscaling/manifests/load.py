@@ -18,7 +18,8 @@ from dynamo_sim.autoscaling.manifests.keda import read_scaled_object
 from dynamo_sim.autoscaling.manifests.knative import Settings, read_config, read_knative
 from dynamo_sim.autoscaling.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.manifests.section import Findings, Section, walk
-from dynamo_sim.autoscaling.manifests.yaml_text import read_documents
+from dynamo_sim.autoscaling.manifests.yaml_text import Lines, read_documents
+from dynamo_sim.autoscaling.small_file import read_small_file
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.shown import shown
 
@@ -69,6 +70,7 @@ def load_manifest(
     source: str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]],
     options: ManifestOptions | None = None,
     name: str | None = None,
+    called: str | None = None,
 ) -> Manifest:
     """The autoscaler in a file, a text, or documents already parsed.
 
@@ -78,31 +80,33 @@ def load_manifest(
         source: a path, YAML or JSON text of one or several documents, or the documents.
         options: what the manifest does not say.
         name: which autoscaler, by ``metadata.name``, when there are several.
+        called: how messages call the file; None for its path.
 
     Raises:
         ScenarioError: unreadable, malformed, not supported, or not exactly one autoscaler; one line a problem.
     """
     options = replace(options or ManifestOptions(), used=set())
-    place, documents = _documents(source)
-    findings = Findings()
+    lines: dict[int, Lines] = {}
+    place, documents = _documents(source, called, lines)
+    findings = Findings(file=place, lines=lines)
     candidates: list[tuple[str, str, Section]] = []
     config: Settings = {}
     others: list[tuple[str, Section]] = []
     for index, data in enumerate(documents):
         if data is None:
             continue
-        section, kind, called = _open(data, index, len(documents), place, findings)
-        if kind == "ConfigMap" and called == "config-autoscaler":
+        section, kind, named = _open(data, index, len(documents), place, findings)
+        if kind == "ConfigMap" and named == "config-autoscaler":
             config = read_config(section)
         elif (family := _family(section, kind)) is not None:
-            candidates.append((family, called, section))
+            candidates.append((family, named, section))
         elif kind == "ScaledJob":
             section.problem("", "a ScaledJob starts jobs, it does not scale a fleet")
         elif kind:
             others.append((kind, section))
     findings.refuse()
     _tell_others(others, place, findings)
-    family, called, section = _choose(candidates, name, place, others)
+    family, chosen, section = _choose(candidates, name, place, others)
     spec: HpaSpec | ScaledObjectSpec | KpaSettings
     if family == "hpa":
         spec = read_hpa(section, options)
@@ -112,10 +116,10 @@ def load_manifest(
         spec = read_knative(section, config)
     findings.refuse()
     findings.warnings += options.unused()
-    return Manifest(family, called, spec, tuple(findings.warnings), options)
+    return Manifest(family, chosen, spec, tuple(findings.warnings), options)
 
 
-def _documents(source: Any) -> tuple[str, list[Any]]:
+def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tuple[str, list[Any]]:
     if isinstance(source, Mapping):
         return "manifest", list(walk(source))
     if not isinstance(source, str | Path):
@@ -125,13 +129,13 @@ def _documents(source: Any) -> tuple[str, list[Any]]:
     place = "manifest"
     text = str(source)
     if isinstance(source, Path) or ("\n" not in text.strip() and not text.lstrip().startswith("{")):
-        place = text
+        place = called or text
         try:
-            text = Path(source).expanduser().read_text(encoding="utf-8")
+            text = read_small_file(Path(source).expanduser())
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ScenarioError(f"{place[:200]}: cannot be read: {reason}") from error
-    return place, [item for document in read_documents(text, place) for item in walk(document)]
+    return place, [item for document in read_documents(text, place, lines) for item in walk(document)]
 
 
 def _open(data: Any, index: int, count: int, place: str, findings: Findings) -> tuple[Section, str, str]:

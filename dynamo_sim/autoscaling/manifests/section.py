@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dynamo_sim.autoscaling.hpa.quantity import quantity_milli
+from dynamo_sim.autoscaling.manifests.yaml_text import Lines
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.shown import shown
 
@@ -29,10 +30,18 @@ LONGEST_DURATION_S = 9.2e9
 
 @dataclass
 class Findings:
-    """What was found wrong, and what cannot be honoured."""
+    """What was found wrong, and what cannot be honoured.
+
+    Attributes:
+        problems, warnings: one line each.
+        file: how messages call the file; lines are told behind it.
+        lines: where each mapping of it was written, by identity.
+    """
 
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    file: str = ""
+    lines: Mapping[int, Lines] = field(default_factory=dict)
 
     def refuse(self) -> None:
         """Raise when there are problems.
@@ -48,11 +57,19 @@ class Section:
     """A mapping of a manifest and where it stands.
 
     Every reading method notes a problem and answers with its default when the value is not what it should be.
+
+    Args:
+        data: the mapping, or None for an empty one.
+        place: where it stands, for messages.
+        findings: gets what is found.
+        line: where it was written, if it does not know that itself.
     """
 
-    def __init__(self, data: Any, place: str, findings: Findings) -> None:
+    def __init__(self, data: Any, place: str, findings: Findings, line: int | None = None) -> None:
         self.place = place
         self.findings = findings
+        self._lines = findings.lines.get(id(data))
+        self._first = line if self._lines is None else self._lines.first
         self._known: set[str] = set()
         self._readable = True
         if data is None:
@@ -72,14 +89,25 @@ class Section:
         joint = "" if isinstance(key, int) or self.place.endswith(": ") else "."
         return f"{self.place}[{key}]" if isinstance(key, int) else f"{self.place}{joint}{key}"
 
+    def line(self, key: str | int = "") -> int | None:
+        """The line of a key, or of the section where the key is not there; None where it is not known."""
+        return self._first if self._lines is None else self._lines.keys.get(key, self._first)
+
+    def _told_at(self, key: str | int) -> str:
+        """Where a key stands, with its line behind the name of the file."""
+        place, file, line = self.at(key), self.findings.file, self.line(key)
+        if not file or line is None or not place.startswith(file):
+            return place
+        return f"{file}:{line}{place.removeprefix(file)}"
+
     def problem(self, key: str | int, text: str) -> None:
         """Note something that is wrong; of what is no mapping at all nothing more is said."""
         if self._readable:
-            self.findings.problems.append(f"{self.at(key)}: {text}")
+            self.findings.problems.append(f"{self._told_at(key)}: {text}")
 
     def warn(self, key: str | int, text: str) -> None:
         """Note something that is accepted but has no effect, or not the one it has in a cluster."""
-        self.findings.warnings.append(f"{self.at(key)}: {text}")
+        self.findings.warnings.append(f"{self._told_at(key)}: {text}")
 
     def ignore(self, *keys: str, why: str | None = None) -> None:
         """Accept keys; with ``why`` those that are there are warned about."""
@@ -113,7 +141,7 @@ class Section:
         """A mapping inside; None when it is not there. An empty one is there."""
         if key in self.data and self.data[key] is not None:
             self._known.add(key)
-            return Section(self.data[key], self.at(key), self.findings)
+            return Section(self.data[key], self.at(key), self.findings, self.line(key))
         self._known.add(key)
         return None
 
@@ -123,7 +151,10 @@ class Section:
         if not isinstance(found, list):
             self.problem(key, f"must be a list, got {shown(found)}")
             return []
-        return [Section(item, f"{self.at(key)}[{index}]", self.findings) for index, item in enumerate(found)]
+        return [
+            Section(item, f"{self.at(key)}[{index}]", self.findings, self.line(key))
+            for index, item in enumerate(found)
+        ]
 
     def text(self, key: str, default: str = "", choices: tuple[str, ...] = ()) -> str:
         """A text, one of ``choices`` if there are any."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -9,12 +11,28 @@ import yaml
 from dynamo_sim.errors import ScenarioError
 
 
-def read_documents(text: str, place: str) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Where a mapping and its keys were written, counted from 1.
+
+    Attributes:
+        mapping: itself, so that nothing else gets its identity.
+        first: its own line.
+        keys: the line of each key.
+    """
+
+    mapping: dict[Any, Any]
+    first: int
+    keys: dict[Any, int]
+
+
+def read_documents(text: str, place: str, lines: dict[int, Lines] | None = None) -> list[Any]:
     """All documents of a text; an empty one is None.
 
     Args:
         text: YAML or JSON.
         place: how messages call the text.
+        lines: gets the lines of every mapping, by its identity.
 
     Raises:
         ScenarioError: it is no YAML, or a template; one line.
@@ -23,7 +41,7 @@ def read_documents(text: str, place: str) -> list[Any]:
     if template:
         raise ScenarioError(f"{place}: is a template with {{{{ }}}}; render it first (helm template)")
     try:
-        return list(yaml.load_all(text, Loader=_Loader))
+        return list(_all(_Loader(text, {} if lines is None else lines)))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = "" if mark is None else f":{mark.line + 1}"
@@ -37,6 +55,14 @@ def read_documents(text: str, place: str) -> list[Any]:
         raise ScenarioError(f"{place}: is nested too deeply") from None
 
 
+def _all(loader: _Loader) -> Iterator[Any]:
+    try:
+        while loader.check_data():
+            yield loader.get_data()
+    finally:
+        loader.dispose()
+
+
 class _Loader(yaml.SafeLoader):
     """Takes dates for texts and refuses keys that are there twice."""
 
@@ -44,6 +70,18 @@ class _Loader(yaml.SafeLoader):
         first: [(tag, form) for tag, form in entries if not tag.endswith(":timestamp")]
         for first, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def __init__(self, stream: str, lines: dict[int, Lines]) -> None:
+        super().__init__(stream)
+        self._lines = lines
+
+    def construct_noted_mapping(self, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
+        """A mapping, whose lines are kept."""
+        data: dict[Any, Any] = {}
+        yield data
+        data.update(self.construct_mapping(node))
+        keys = {self.construct_object(key): key.start_mark.line + 1 for key, _ in node.value}
+        self._lines[id(data)] = Lines(data, node.start_mark.line + 1, keys)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         first: dict[str, yaml.Node] = {}
@@ -73,3 +111,4 @@ class _Loader(yaml.SafeLoader):
 
 for kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{kind}", _Loader.construct_number)
+_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_noted_mapping)
