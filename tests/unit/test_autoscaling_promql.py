@@ -91,7 +91,16 @@ def test_a_query_may_leave_one_series_a_worker(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "construct"),
     [
-        ("sum(vllm:num_requests_waiting) or vector(0)", "or is not understood"),
+        ("sum(vllm:num_requests_waiting) or vector(1)", r"or vector\(1\) with another number than 0"),
+        (
+            "sum(vllm:num_requests_waiting) or sum(vllm:num_requests_running)",
+            r"or with anything but vector\(0\)",
+        ),
+        ("sum(vllm:num_requests_waiting) or on() vector(0)", r"or with anything but vector\(0\)"),
+        ("sum(vllm:num_requests_waiting) or", r"or with anything but vector\(0\)"),
+        ("vllm:num_requests_waiting or vector(0)", r"write sum\(\.\.\.\) or vector\(0\)"),
+        ("5 or vector(0)", r"or vector\(0\) behind a number"),
+        ("sum(vllm:num_requests_waiting) unless vector(0)", "unless is not understood"),
         ("irate(vllm:request_success_total[1m])", r"irate\(\)"),
         ("topk(3, vllm:num_requests_waiting)", r"topk\(\)"),
         ("absent(vllm:num_requests_waiting)", r"absent\(\)"),
@@ -162,7 +171,7 @@ def problem_of(data: dict[str, Any], options: ManifestOptions | None = None) -> 
     [
         ("sum(my_queue)", "", Q("waiting", reduce="sum", window_s=60)),
         ("sum(my_queue)", "queue", Q("waiting", reduce="sum", window_s=60)),
-        ("sum(vllm:num_requests_running) or vector(0)", "q", Q("running", reduce="sum", window_s=60)),
+        ("sum(vllm:num_requests_running) or vector(1)", "q", Q("running", reduce="sum", window_s=60)),
         (
             'histogram_quantile(0.9,\n sum(irate(vllm:time_to_first_token_seconds_bucket{a="b"}[5m])) by (le))',
             "",
@@ -242,3 +251,39 @@ def test_suffixes_belong_to_histograms_only() -> None:
     assert find_series("vllm:num_requests_waiting_count") is None
     found = find_series("vllm_e2e_request_latency_seconds_bucket")
     assert found is not None and (found.metric, found.part, found.scale) == ("e2e", "bucket", 0.001)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "or_zero"),
+    [
+        ("sum(vllm:num_requests_waiting) or vector(0)", "sum(vllm:num_requests_waiting)", True),
+        ("(sum(vllm:num_requests_waiting) or vector(0.0)) / 2", "sum(vllm:num_requests_waiting) / 2", True),
+        ("sum(vllm:num_requests_waiting) * 2 or vector(0)", "sum(vllm:num_requests_waiting) * 2", True),
+        ("max(sum(vllm:num_requests_waiting) or vector(0))", "sum(vllm:num_requests_waiting)", True),
+        (
+            "(sum(vllm:num_requests_running) or vector(0)) + (sum(vllm:num_requests_waiting) or vector(0))",
+            "sum(vllm:num_requests_running) + sum(vllm:num_requests_waiting)",
+            True,
+        ),
+        (
+            "sum(vllm:num_requests_running) + (sum(vllm:num_requests_waiting) or vector(0))",
+            "sum(vllm:num_requests_running) + sum(vllm:num_requests_waiting)",
+            False,
+        ),
+        ("sum(vllm:num_requests_waiting)", "sum(vllm:num_requests_waiting)", False),
+    ],
+)
+def test_or_vector_0_is_the_query_before_it_and_0_without_data(text: str, plain: str, or_zero: bool) -> None:
+    mapped = parse_promql(text)
+    assert (mapped.query, mapped.or_zero) == (parse_promql(plain).query, or_zero)
+
+
+def test_a_trigger_whose_query_gives_0_without_data_is_never_in_error() -> None:
+    def ignores_null(query: str) -> bool:
+        metadata = {"query": query, "threshold": "5", "ignoreNullValues": "false"}
+        spec = {"triggers": [{"type": "prometheus", "metadata": metadata}]}
+        found = load_manifest({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "spec": spec})
+        return found.spec.triggers[0].ignore_null  # type: ignore[union-attr]
+
+    assert not ignores_null("sum(vllm:num_requests_waiting)")
+    assert ignores_null("sum(vllm:num_requests_waiting) or vector(0)")

@@ -214,25 +214,30 @@ def _prometheus(
     metadata: Section, name: str, metric_type: str, cached: bool, options: ManifestOptions
 ) -> MetricTrigger | None:
     metadata.ignore(*_CONNECTION)
-    query = _query(metadata, name, options)
+    found = _query(metadata, name, options)
     threshold = metadata.milli("threshold")
     activation = _activation(metadata, "activationThreshold")
     ignore_null = metadata.boolean("ignoreNullValues", True, quoted=True)
     metadata.finish()
-    if query is None or threshold is None:
+    if found is None or threshold is None:
         return None
-    return MetricTrigger(query, threshold, activation, metric_type, name, ignore_null, cached)
+    query, or_zero = found
+    return MetricTrigger(
+        query, threshold, activation, metric_type, name, ignore_null or or_zero, use_cached=cached
+    )
 
 
-def _query(metadata: Section, name: str, options: ManifestOptions) -> MetricQuery | None:
+def _query(metadata: Section, name: str, options: ManifestOptions) -> tuple[MetricQuery, bool] | None:
+    """What is asked, and whether the query itself gives 0 where there is no data."""
     if metadata.has("metric"):
-        return _own_query(metadata)
+        own = _own_query(metadata)
+        return None if own is None else (own, False)
     text = metadata.required("query").strip()
     if not text:
         return None
     mapped = options.mapped(text) or (options.mapped(name) if name else None)
     if mapped is not None:
-        return mapped
+        return mapped, False
     try:
         found = parse_promql(text)
     except ValueError as error:
@@ -246,7 +251,7 @@ def _query(metadata: Section, name: str, options: ManifestOptions) -> MetricQuer
             "query", f"gives one series a worker, and KEDA takes only one: {_one_series(found.query)}"
         )
         return None
-    return found.query
+    return found.query, found.or_zero
 
 
 def _one_series(query: MetricQuery) -> str:

@@ -12,6 +12,7 @@ from dynamo_sim.autoscaling.manifests.promql_tree import (
     Binary,
     Call,
     Number,
+    OrZero,
     Selector,
     Tree,
     Unmapped,
@@ -41,11 +42,13 @@ class Mapped:
         query: what is asked of our metrics.
         per_worker: whether the result is a series a worker (an HPA ``Pods`` metric), not one number.
         notes: what of the query has no effect here.
+        or_zero: whether it gives 0 where there is no data.
     """
 
     query: MetricQuery
     per_worker: bool
     notes: tuple[str, ...] = ()
+    or_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class _Vector:
     reduce: str | None = None
     percent: float | None = None
     scale: float = 1.0
+    or_zero: bool = False
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -76,7 +80,7 @@ def parse_promql(text: str) -> Mapped:
     if isinstance(lowered, float):
         raise Unmapped(f"the query is the number {lowered:g} and reads no metric")
     query, per_worker = _question(lowered)
-    return Mapped(query, per_worker, tuple(dict.fromkeys(notes)))
+    return Mapped(query, per_worker, tuple(dict.fromkeys(notes)), lowered.or_zero)
 
 
 def _lower(tree: Tree, notes: list[str]) -> _Vector | float:
@@ -95,6 +99,8 @@ def _lower(tree: Tree, notes: list[str]) -> _Vector | float:
             return _over_time(function, arguments, notes)
         case Aggregation():
             return _aggregate(tree, notes)
+        case OrZero(inner):
+            return _or_zero(_lower(inner, notes))
         case Binary():
             return _combine(tree.operator, _lower(tree.left, notes), _lower(tree.right, notes))
 
@@ -160,6 +166,14 @@ def _aggregate(tree: Aggregation, notes: list[str]) -> _Vector:
     return vector if vector.reduce is not None else replace(vector, reduce=tree.operator)
 
 
+def _or_zero(vector: _Vector | float) -> _Vector:
+    if isinstance(vector, float):
+        raise Unmapped("or vector(0) behind a number is not understood")
+    if vector.reduce is None:
+        raise Unmapped("or vector(0) adds a series beside those of the workers; write sum(...) or vector(0)")
+    return replace(vector, or_zero=True)
+
+
 def _combine(operator: str, left: _Vector | float, right: _Vector | float) -> _Vector | float:
     if isinstance(left, float) and isinstance(right, float):
         return _constant(operator, left, right)
@@ -177,7 +191,8 @@ def _combine(operator: str, left: _Vector | float, right: _Vector | float) -> _V
         and {left.series.metric, right.series.metric} == {"running", "waiting"}
         and _alike(left, right)
     ):
-        return replace(left, series=replace(left.series, metric="in_flight"))
+        both = left.or_zero and right.or_zero
+        return replace(left, series=replace(left.series, metric="in_flight"), or_zero=both)
     parts = left.series.metric, right.series.metric
     if operator == "/" and parts == ("prefix_hits", "prefix_queries") and _alike(left, right):
         return _ratio(left, "prefix_hit_rate", None)
@@ -198,7 +213,11 @@ def _ratio(vector: _Vector, metric: str, over: str | None) -> _Vector:
         raise Unmapped(f"a quotient of two {vector.reduce}() is not understood")
     pooled = "merge" if vector.reduce == "sum" else None
     return replace(
-        vector, series=replace(vector.series, metric=metric, part=""), over=over or "rate", reduce=pooled
+        vector,
+        series=replace(vector.series, metric=metric, part=""),
+        over=over or "rate",
+        reduce=pooled,
+        or_zero=False,  # 0 by nothing, or by 0, is no number
     )
 
 

@@ -71,7 +71,14 @@ class Binary:
     right: Tree
 
 
-Tree = Number | Selector | Call | Aggregation | Binary
+@dataclass(frozen=True, slots=True)
+class OrZero:
+    """``inner or vector(0)``: 0 where there is no data."""
+
+    inner: Tree
+
+
+Tree = Number | Selector | Call | Aggregation | Binary | OrZero
 
 
 def parse_tree(query: str) -> Tree:
@@ -100,7 +107,7 @@ class _Parser:
         self._at = 0
 
     def parse(self) -> Tree:
-        tree = self._sum()
+        tree = self._whole()
         if self._at < len(self._tokens):
             kind, text = self._tokens[self._at]
             self._refuse(text if kind == "name" else repr(text))
@@ -124,6 +131,19 @@ class _Parser:
         if self._take(text) is None:
             raise Unmapped(f"expected {text!r}, got {self._peek()[1]}")
 
+    def _whole(self) -> Tree:
+        """A sum, and what is there instead of no data."""
+        tree = self._sum()
+        while self._take("or") is not None:
+            words = [self._peek(ahead)[1] for ahead in range(4)]
+            if words[:2] != ["vector", "("] or self._peek(2)[0] != "number" or words[3] != ")":
+                self._refuse("or with anything but vector(0)")
+            if float(words[2]) != 0:
+                self._refuse(f"or vector({words[2]}) with another number than 0")
+            self._at += 4
+            tree = OrZero(tree)
+        return tree
+
     def _sum(self) -> Tree:
         left = self._product()
         while (operator := self._take("+", "-")) is not None:
@@ -144,7 +164,7 @@ class _Parser:
         kind, text = self._peek()
         if kind == "operator" and text == "(":
             self._at += 1
-            inner = self._sum()
+            inner = self._whole()
             self._need(")")
             self._no_suffix()
             return inner
@@ -196,9 +216,9 @@ class _Parser:
 
     def _arguments(self) -> tuple[Tree, ...]:
         self._need("(")
-        arguments = [self._sum()]
+        arguments = [self._whole()]
         while self._take(",") is not None:
-            arguments.append(self._sum())
+            arguments.append(self._whole())
         self._need(")")
         return tuple(arguments)
 
@@ -221,5 +241,5 @@ class _Parser:
         kind, text = self._peek()
         if kind == "range":
             self._refuse(f"a subquery {text}")
-        if text in ("offset", "@", "or", "and", "unless", "bool", "==", "!=", "<", ">", "<=", ">=", "%", "^"):
+        if text in ("offset", "@", "and", "unless", "bool", "==", "!=", "<", ">", "<=", ">=", "%", "^"):
             self._refuse(text if text.isalpha() else repr(text))
