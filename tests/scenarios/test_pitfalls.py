@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dynamo_sim as ds
+from dynamo_sim.autoscaling.build import build_autoscaler
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 FOLDER = SCENARIOS / "pitfalls"
@@ -69,6 +70,12 @@ def test_a_pitfall_is_named_as_its_file(path: Path) -> None:
 
 
 # ---------------------------------------------------------------- HorizontalPodAutoscaler
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("keda-*-cured.yaml")), ids=lambda path: path.stem)
+def test_a_cure_has_no_setting_without_effect(path: Path) -> None:
+    cure = scenario(path.stem)
+    assert cure.autoscaler is not None and build_autoscaler(cure.autoscaler, cure).warnings == []
 
 
 def test_a_value_target_calls_off_starting_workers_while_the_metric_is_above_it() -> None:
