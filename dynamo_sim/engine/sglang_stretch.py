@@ -41,6 +41,8 @@ def plan_stretch(
         return None
     ends = list(accumulate(_durations_ms(engine, passes), initial=now_ms))
     del ends[0]
+    if ends[0] == now_ms:  # passes of no time belong to the instant they run in, each in its place
+        del ends[1:]
     return Step(now_ms, ends, True, batch.growing, batch.growing)
 
 

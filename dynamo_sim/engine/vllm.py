@@ -373,6 +373,8 @@ class VllmScheduler:
         if following > available:
             return None
         duration = first_duration = self.decode_ms(active, count, context)
+        if now_ms + duration == now_ms:
+            last = number + 1  # passes of no time belong to the instant they run in, each in its place
         now = now_ms
         ends: list[float] = []
         while True:

@@ -102,6 +102,7 @@ class StartupProcess:
         self.ready_ms = ready_ms
         self.order = order
         self.cancelled = False
+        self.is_reported = False
         self._clock = clock
         self._coordinator = coordinator
         self._process = clock.start(self._run())

@@ -109,17 +109,22 @@ class AggregatedServing(LookAhead):
     def startup_due(self, process: StartupProcess) -> None:
         # A ready event can hold back completions of its instant: they must be there, not inside a stretch.
         now = self.clock.now
+        if process.is_reported:
+            return
         for other in self._processes.values():
             if other.step is not None and len(other.step.ends_ms) > 1 and now in other.step.ends_ms:
                 other.cut(now)
         self._add(process.order, process)
 
     def _add(self, order: Order, process: WorkerProcess | StartupProcess) -> None:
+        self._insert(order, process)
+        self._wake()
+
+    def _insert(self, order: Order, process: WorkerProcess | StartupProcess) -> None:
         if self._due:
             insort(self._due, (order, process), key=lambda item: item[0])
         else:
             self._due.append((order, process))
-        self._wake()
 
     def _wake(self) -> None:
         if not self._settle_scheduled:
@@ -211,6 +216,7 @@ class AggregatedServing(LookAhead):
                 self._tick_due = False
                 if not self._is_over():
                     self._tick()
+                    self._report_instant_startups()
                     changed = True
         if due:
             # Held back by a stale ready event in a round without change: another look at the same instant.
@@ -252,6 +258,13 @@ class AggregatedServing(LookAhead):
                     self.tallies[startup.worker_id].ready_ms = self.clock.now
                 changed = True
         return changed
+
+    def _report_instant_startups(self) -> None:
+        """A startup too short for the clock to tell is over in the next round of this very instant."""
+        for startup in self._startups.values():
+            if startup.ready_ms <= self.clock.now and not startup.is_reported:
+                startup.is_reported = True
+                self._insert(startup.order, startup)
 
     def _drive(self) -> bool:
         """Start every pass that can start."""

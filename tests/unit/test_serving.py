@@ -253,3 +253,31 @@ def test_passes_are_shown_in_the_order_of_the_rounds_they_began_in(stretch: int)
     ticking = {**load, "poll_ms": 5.0, "scaling": [{"at_ms": 10.0, "decode": 2}]}
     last = answer(ticking, max_stretch_passes=stretch)["ticks"][-1]
     assert [shown["worker_id"] for shown in last["decode_fpm_snapshots"]] == [1, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("stretch", [1, 1000])
+def test_a_startup_too_short_for_the_clock_is_over_before_the_next_arrival(stretch: int) -> None:
+    """The second turn of the session arrives where its first one ended, and finds new workers."""
+    turns = [
+        {"hash_ids": [1], "timestamp": 0.0},
+        {"hash_ids": [2], "timestamp": 10.0, "session_id": "s"},
+        {"hash_ids": [1], "session_id": "s"},
+    ]
+    load = case(1, [], block_size=64, startup_time=1e-20, speedup_ratio=1e12)
+    load["workload"] |= {"block_size": 64, "records": [{"output_length": 1, **turn} for turn in turns]}
+    scaled = {**load, "scaling": [{"at_ms": 10.0, "decode": 4}]}
+    assert answer(scaled, max_stretch_passes=stretch)["report"]["prefix_cache_reused_ratio"] == 0.0
+
+
+@pytest.mark.parametrize("stretch", [1, 1000])
+def test_passes_that_a_coarse_clock_does_not_feel_keep_their_places(stretch: int) -> None:
+    turns = [
+        {"hash_ids": [1], "output_length": 1, "timestamp": 0.0},
+        {"hash_ids": [2], "output_length": 9, "timestamp": 4.3e17},
+        {"hash_ids": [1], "output_length": 1, "timestamp": 7e17},
+    ]
+    load = case(1, [], block_size=8, num_gpu_blocks=2)
+    load["workload"] |= {"block_size": 8, "records": [{"input_length": 1, **turn} for turn in turns]}
+    ticks = answer({**load, "poll_ms": 6e17}, max_stretch_passes=stretch)["ticks"]
+    shown = [s["num_prefill_requests"] for s in ticks[1]["decode_fpm_snapshots"]]
+    assert shown[:3] == [1, 1, 0]  # the prefill of the second request before its decode steps
