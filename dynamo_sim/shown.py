@@ -17,7 +17,21 @@ def shown(value: Any, most: int = MOST_LETTERS) -> str:
     except ValueError:
         return "a number of thousands of digits"
     text = " ".join(text.split())
+    return cut(text, most)
+
+
+def cut(text: str, most: int = MOST_LETTERS) -> str:
+    """A text, shortened to ``most`` letters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def is_text(text: str) -> bool:
+    """Whether a text has no bytes in it that are no letters, as an argument of a command line may."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def printable(text: str) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 WIDEST_LINE = 110
 NOISE = 0.02
+MANY = 1e15
 
 
 def add_parser(subparsers: Any) -> None:
@@ -102,15 +103,15 @@ def oddities(profile: Profile) -> Iterator[str]:
     grid = profile.grid
     for at in _falls(grid.prefill_ttft_ms):
         less, more = grid.prefill_isl[at], grid.prefill_isl[at + 1]
-        yield f"prefill takes less with {more:,.0f} prompt tokens than with {less:,.0f}"
+        yield f"prefill takes less with {_number(more, 0)} prompt tokens than with {_number(less, 0)}"
     points = profile.decode_points
     for context in grid.decode_context_length.tolist():
         mine = points[points[:, 1] == context]
         mine = mine[mine[:, 0].argsort()]
         for at in _falls(mine[:, 2]):
             yield (
-                f"decode at context {context:,.0f} takes less with {mine[at + 1, 0]:,.0f} tokens in use "
-                f"({mine[at + 1, 2]:.2f} ms) than with {mine[at, 0]:,.0f} ({mine[at, 2]:.2f} ms)"
+                f"decode at context {_number(context, 0)} takes less with {_number(mine[at + 1, 0], 0)} tokens in use "
+                f"({_ms(mine[at + 1, 2])} ms) than with {_number(mine[at, 0], 0)} ({_ms(mine[at, 2])} ms)"
             )
     if float(points[:, 2].min()) < 1.0:
         yield "decode durations below 1 ms count as 1 ms in a run"
@@ -124,7 +125,7 @@ def _falls(values: Floats) -> list[int]:
 def _prefill_table(isl: Floats, ttft_ms: Floats) -> Iterator[str]:
     yield f"{'prompt tokens':>15} {'prefill ms':>12}"
     for tokens, duration in zip(isl, ttft_ms, strict=True):
-        yield f"{tokens:>15,.0f} {duration:>12.3f}"
+        yield f"{_number(tokens, 0):>15} {_number(duration, 3, ''):>12}"
 
 
 def _decode_table(profile: Profile) -> Iterator[str]:
@@ -143,26 +144,33 @@ def _decode_table(profile: Profile) -> Iterator[str]:
         columns = range(first, min(first + at_once, len(context)))
         if first:
             yield ""
-        yield (f"{'':>15} " + "".join(f"{context[column]:>{width - 1},.0f} " for column in columns)).rstrip()
+        yield (
+            f"{'':>15} " + "".join(f"{_number(context[column], 0):>{width - 1}} " for column in columns)
+        ).rstrip()
         for row, tokens in enumerate(active.tolist()):
             cells = (
                 f"{_ms(grid.decode_itl[row, column]):>{width - 1}}"
                 + (" " if (tokens, float(context[column])) in measured else "*")
                 for column in columns
             )
-            yield (f"{tokens:>15,.0f} " + "".join(cells)).rstrip()
+            yield (f"{_number(tokens, 0):>15} " + "".join(cells)).rstrip()
 
 
 def _ms(value: float) -> str:
-    return f"{value:.2f}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:.2f}" if abs(value) < 1000 else _number(value, 0)
+
+
+def _number(value: float, decimals: int, thousands: str = ",") -> str:
+    """With a power of ten where it has very many digits."""
+    return f"{value:{thousands}.{decimals}f}" if abs(value) < MANY else f"{value:.3e}"
 
 
 def _range(values: Floats) -> str:
-    return f"{values[0]:,.0f} to {values[-1]:,.0f}"
+    return f"{_number(values[0], 0)} to {_number(values[-1], 0)}"
 
 
 def _ms_range(values: Floats) -> str:
-    return f"{values.min():,.3f} to {values.max():,.3f} ms"
+    return f"{_number(values.min(), 3)} to {_number(values.max(), 3)} ms"
 
 
 def _title(given: str, profile: Profile) -> str:

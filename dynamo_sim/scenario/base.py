@@ -7,6 +7,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dynamo_sim.shown import cut
+
 LARGEST_COUNT = 2**63 - 1
 """Counts beyond this fit no array; the reference stops at 2^64 - 1."""
 
@@ -71,7 +73,7 @@ class CheckedSpec(Spec):
 
 def dotted(path: Path) -> str:
     """``("scaling", 0, "workers")`` as people write it: ``scaling.0.workers``."""
-    return ".".join(str(part) for part in path)
+    return ".".join(cut(str(part)) for part in path)
 
 
 def in_lower_case(value: Any) -> Any:

@@ -6,17 +6,21 @@ from typing import Any
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.base import Path, dotted
+from dynamo_sim.shown import cut, is_text
+
+MOST_PARTS = 30
+"""A scenario is less deep than this."""
 
 
 def parse(key: str) -> Path:
     """Split a dotted key; parts that are whole numbers are list positions.
 
     Raises:
-        ScenarioError: the key has an empty part.
+        ScenarioError: the key has an empty part, or more parts than a scenario is deep.
     """
-    parts = key.strip().split(".")
-    if not all(parts):
-        raise ScenarioError(f"{key!r}: not a dotted key like fleet.workers or scaling.0.workers")
+    parts = key.strip().split(".", MOST_PARTS)
+    if not all(parts) or len(parts) > MOST_PARTS or not is_text(key):
+        raise ScenarioError(f"{cut(repr(key))}: not a dotted key like fleet.workers or scaling.0.workers")
     return tuple(int(part) if part.isascii() and part.isdigit() else part for part in parts)
 
 

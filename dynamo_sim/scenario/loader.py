@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from pydantic import ValidationError
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.input_file import read_whole
 from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.base import Path
 from dynamo_sim.scenario.cluster_policies import is_inline
@@ -16,10 +17,16 @@ from dynamo_sim.scenario.explain import Problem, explain
 from dynamo_sim.scenario.files import BASE_DIR
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.yaml_source import Source, read_yaml
+from dynamo_sim.shown import cut
 
 PATH_KEYS = ("path", "planner_profile_data", "manifest", "config")
 """Keys whose texts are paths; in an override they start from the current folder, as in any other argument."""
 
+MOST_BYTES = 4 << 20
+"""Longest scenario file; rows and measurements belong in files of their own."""
+
+LONGEST_OVERRIDE = 200
+"""Letters of an override that a message repeats."""
 
 OPTIONS = ("--set", "--vary")
 """Options of the command line that bring overrides; errors name the one that did."""
@@ -79,7 +86,7 @@ def _texts(overrides: Iterable[str]) -> list[str]:
 
 def _text_of(file: FilePath) -> str:
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        return read_whole(file, MOST_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         raise ScenarioError(f"{file}: no such file") from None
     except IsADirectoryError:
@@ -94,7 +101,7 @@ def _text_of(file: FilePath) -> str:
 def _apply(source: Source, override: str, option: str) -> None:
     """Change the data of `source`; what comes from the override has it as its place."""
     key, equals, text = override.partition("=")
-    place = f"{option} {override}"
+    place = f"{option} {cut(override, LONGEST_OVERRIDE)}"
     if not equals:
         raise ScenarioError(f"{place}: must be KEY=VALUE, like fleet.workers=8")
     try:

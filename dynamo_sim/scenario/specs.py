@@ -175,7 +175,7 @@ class Scenario(Spec):
             ScenarioError: the data are wrong; one line for each problem.
         """
         try:
-            return cls.model_validate(data, context={BASE_DIR: base_dir})
+            return cls.model_validate(_of_python(data), context={BASE_DIR: base_dir})
         except ValidationError as error:
             raise ScenarioError(*(problem.text for problem in explain(error, cls))) from None
 
@@ -202,6 +202,17 @@ class Scenario(Spec):
         """
         plain: dict[str, Any] = _plain(self.model_dump())
         return plain
+
+
+def _of_python(value: Any) -> Any:
+    """Plain data whose numbers are Python's own: those of NumPy, and its arrays, say themselves what they are."""
+    if isinstance(value, dict):
+        return {key: _of_python(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_of_python, value)) if type(value) in (list, tuple) else value
+    if hasattr(type(value), "tolist") and hasattr(type(value), "dtype"):
+        return value.tolist()
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from dynamo_sim.timing.profile_grid import Floats
 
+MOST_CELLS = 4_000_000
+
 
 def sorted_curve(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Points of a curve with rising ``x``; values measured several times at one ``x`` become their mean."""
@@ -35,7 +37,7 @@ def decode_grid(
         ``decode_active_kv_tokens`` (a,), ``decode_context_length`` (c,), and ``decode_itl`` (a, c) in ms.
 
     Raises:
-        ValueError: fewer than two context lengths, or one with fewer than two points.
+        ValueError: fewer than two context lengths, or one with fewer than two points, or far too many of both.
     """
     contexts = np.unique(context_tokens).astype(np.float64)
     if len(contexts) < 2:
@@ -43,6 +45,11 @@ def decode_grid(
             f"decode was measured at {len(contexts)} context length(s); a grid needs at least two"
         )
     rows = np.unique(active_kv_tokens).astype(np.float64)
+    if len(rows) * len(contexts) > MOST_CELLS:
+        raise ValueError(
+            f"decode was measured at {len(rows):,} loads and {len(contexts):,} context lengths; "
+            f"their grid may have at most {MOST_CELLS:,} cells"
+        )
     columns = []
     for context in contexts:
         here = context_tokens == context

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,10 +15,14 @@ import numpy.typing as npt
 import yaml
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.input_file import refuse_all_but_files
 from dynamo_sim.timing import layer_results, planner_results
 from dynamo_sim.timing.profile_grid import Floats, ProfileGrid
 
 NpzArrays = dict[str, npt.NDArray[Any]]
+
+MOST_BYTES = 64 << 20
+"""Most bytes of an npz file, unpacked; the largest profiles known have less than one million."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ def load_profile(source: str | Path | Mapping[str, Any], tp: int | None = None) 
         source: the five arrays of `ProfileGrid`; or an npz file with them; or either file of a pair that the
             planner's profiler wrote; or a folder that holds one such file or pair, or the tables of
             LLMServingSim's profiler.
-        tp: the tensor-parallel size to take from files that hold several.
+        tp: the tensor-parallel size to take from files that hold several; a profile that is one has no choice.
 
     Raises:
         ScenarioError: there is no usable profile; the text names the file and what is wrong with it.
@@ -58,7 +63,9 @@ def load_profile(source: str | Path | Mapping[str, Any], tp: int | None = None) 
     try:
         return _from_folder(path, tp) if path.is_dir() else _from_file(path, tp)
     except FileNotFoundError as error:
-        problem = "there is no such file" if error.filename == str(path) else f"{error.filename} is missing"
+        problem = (
+            "there is no such file" if str(error.filename) == str(path) else f"{error.filename} is missing"
+        )
     except (ValueError, OSError, KeyError, yaml.YAMLError) as error:
         problem = f"no column or operator {error}" if isinstance(error, KeyError) else str(error)
     raise ScenarioError(f'Failed to load planner_profile_data from "{path}": {problem}')
@@ -74,6 +81,7 @@ def _from_file(path: Path, tp: int | None) -> Profile:
     arrays = _read_npz(path)
     kind = planner_results.kind_of(arrays)
     if kind == "grid":
+        _expect_no_size(tp)
         return _native(ProfileGrid.from_npz(arrays), path)
     if kind is None:
         raise ValueError(f"no timing profile; it holds {', '.join(arrays) or 'nothing'}")
@@ -84,6 +92,7 @@ def _from_file(path: Path, tp: int | None) -> Profile:
 
 def _from_folder(folder: Path, tp: int | None) -> Profile:
     if layer_results.is_layer_folder(folder):
+        _expect_no_size(tp)
         grid, points, labels = layer_results.convert(folder)
         return Profile(grid, points, labels, (folder,))
     found: dict[str, list[tuple[Path, NpzArrays]]] = {"grid": [], "prefill": [], "decode": []}
@@ -94,6 +103,7 @@ def _from_folder(folder: Path, tp: int | None) -> Profile:
             found[kind].append((file, arrays))
     counts = tuple(len(files) for files in found.values())
     if counts == (1, 0, 0):
+        _expect_no_size(tp)
         file, arrays = found["grid"][0]
         return _native(ProfileGrid.from_npz(arrays), file)
     if counts == (0, 1, 1):
@@ -108,6 +118,11 @@ def _from_folder(folder: Path, tp: int | None) -> Profile:
         f"{kind}: {', '.join(f.name for f, _ in files) or 'none'}" for kind, files in found.items()
     )
     raise ValueError(f"not exactly one profile in this folder ({names}); name one of the files instead")
+
+
+def _expect_no_size(tp: int | None) -> None:
+    if tp is not None:
+        raise ValueError(f"found --tp {tp}, and this is a single profile that names no tensor-parallel sizes")
 
 
 def _from_pair(
@@ -135,10 +150,49 @@ def _partner(path: Path, kind: str) -> Path:
 
 
 def _read_npz(path: Path) -> NpzArrays:
-    if path.exists() and not zipfile.is_zipfile(path):
+    """The arrays of an npz file; how large they are is looked up before they are read.
+
+    Raises:
+        ValueError: it is no npz file of numbers, or holds more of them than any profile.
+        OSError: it cannot be read, or is no file.
+    """
+    refuse_all_but_files(path)
+    if not zipfile.is_zipfile(path):
         raise ValueError(f"{path.name} is no npz file")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (EOFError, ValueError, zlib.error, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(path) as archive:
+            _refuse_huge(path, archive)
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (EOFError, ValueError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        if isinstance(error, _Huge):
+            raise
         raise ValueError(f"{path.name} is no npz file of numbers ({error})") from error
+
+
+class _Huge(ValueError):
+    """An npz file claims more than any profile has."""
+
+
+def _refuse_huge(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raise `_Huge` for files that unpack, or arrays that unfold, to more than `MOST_BYTES` together."""
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > MOST_BYTES:
+        raise _Huge(f"{path.name} unpacks to {unpacked:,} bytes; a profile has at most {MOST_BYTES:,}")
+    for member in archive.infolist():
+        if not member.filename.endswith(".npy"):
+            continue
+        with archive.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            read_header = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }.get(version)
+            if read_header is None:
+                raise ValueError(f"{member.filename} is of version {version[0]}.{version[1]}")
+            shape, _, kind = read_header(file)
+        claimed = math.prod(shape) * kind.itemsize
+        if claimed > member.file_size:
+            raise _Huge(
+                f"{path.name} is damaged: {member.filename} claims {claimed:,} bytes and has {member.file_size:,}"
+            )

@@ -32,6 +32,13 @@ def legend(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.get_legend().get_texts()]  # type: ignore[union-attr]
 
 
+def words_bottom(ax: Axes) -> float:
+    """Where the words of the title end; the empty lines below them are room for the legend."""
+    box = ax._left_title.get_window_extent()  # type: ignore[attr-defined]
+    lines = ax.get_title("left").count("\n") + 1
+    return float(box.y1 - box.height / lines)
+
+
 def no_passes() -> RunRecords:
     records = toy_run(20)
     records.steps = []
@@ -65,9 +72,18 @@ def test_legends_stand_above_the_data(toy: RunResult, name: str) -> None:
     for ax in figure.axes:
         box = ax.get_legend().get_window_extent()  # type: ignore[union-attr]
         assert box.y0 >= ax.get_window_extent().y1 - 1
-        title = ax._left_title.get_window_extent()  # type: ignore[attr-defined]
-        assert title.y0 >= box.y1 - 3
+        assert words_bottom(ax) >= box.y1 - 3
         assert ax.get_title("left") and figure.bbox.x1 >= box.x1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_title_of_the_caller_does_not_pull_ours_into_the_legend(toy: RunResult, name: str) -> None:
+    figure = toy.plot.figure(name)
+    for ax in figure.axes:
+        ax.set_title("mine", loc="right")
+    figure.canvas.draw()
+    for ax in figure.axes:
+        assert words_bottom(ax) >= ax.get_legend().get_window_extent().y1 - 3  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -194,3 +210,30 @@ def test_without_axes_pyplot_gets_a_figure(toy: RunResult) -> None:
 )
 def test_durations_read_well(value_ms: float, text: str) -> None:
     assert duration_text(value_ms) == text
+
+
+@pytest.mark.parametrize("method", ["latency", "latency_over_time", "gantt", "decisions"])
+@pytest.mark.parametrize(
+    "wrong", [3, np.array(axes()), Figure(), "axes"], ids=lambda wrong: type(wrong).__name__
+)
+def test_what_is_no_axes_is_a_type_error(toy: RunResult, method: str, wrong: Any) -> None:
+    with pytest.raises(TypeError, match=f"found {type(wrong).__name__}; must be the Axes of one panel"):
+        getattr(toy.plot, method)(wrong)
+
+
+def test_what_the_timeline_cannot_draw_on_is_refused(toy: RunResult) -> None:
+    with pytest.raises(TypeError, match="found int64; must be the Axes"):
+        toy.plot.timeline([1, 2, 3, 4])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="found polar axes; must be straight ones"):
+        toy.plot.latency(Figure().add_subplot(projection="polar"))
+
+
+@pytest.mark.parametrize("window", [3, "ab", (1,), (None, 2)])
+def test_a_window_is_two_times(toy: RunResult, window: Any) -> None:
+    with pytest.raises(TypeError, match=r"window_ms: found .*; must be two times in ms"):
+        toy.plot.gantt(window_ms=window)
+
+
+def test_an_unknown_picture_is_refused(toy: RunResult) -> None:
+    with pytest.raises(ValueError, match="no picture 'zz'; there are latency, ttft_over_time, timeline"):
+        toy.plot.png("zz")

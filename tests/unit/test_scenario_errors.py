@@ -365,7 +365,7 @@ UNREADABLE = {
     "none.yaml": "none.yaml: no such file",
     "folder": "folder: is a folder, not a scenario file",
     "binary.yaml": "binary.yaml: not a text file (byte 0 is not UTF-8)",
-    "a\0b": "a\0b: cannot be read: embedded null byte",
+    "a\0b": "a\\x00b: cannot be read: embedded null byte",
 }
 
 

@@ -52,6 +52,11 @@ def test_times_that_fall_with_the_load_are_pointed_out() -> None:
     ]
 
 
+def test_a_huge_value_is_not_hundreds_of_digits() -> None:
+    lines = list(describe(load_profile({**INSIDE, "prefill_ttft_ms": [5, 9, 1e300, 1e308]})))
+    assert max(map(len, lines)) < 120 and any(line.endswith(" 1.000e+308") for line in lines)
+
+
 def test_a_wide_grid_is_printed_in_several_tables() -> None:
     context = list(range(8, 408, 20))
     itl = [[float(c) for c in context]] * 2

@@ -188,7 +188,8 @@ def test_text_that_is_not_utf_8_is_a_bad_line(tmp_path):
 
 
 def test_an_empty_file_names_itself(tmp_path):
-    assert "did not contain any requests" in str(refusal(write(tmp_path / "t", "", "")))
+    file = write(tmp_path / "t", "", "")
+    assert str(refusal(file)) == f"{file}: the trace did not contain any requests"
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "missing.gz", "."])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from io import BytesIO
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dynamo_sim.report.plots.decisions import MOST_PANELS, draw_decisions
 from dynamo_sim.report.plots.gantt import draw_gantt
 from dynamo_sim.report.plots.latency import draw_distributions, draw_over_time
 from dynamo_sim.report.plots.timeline import draw_timeline
+from dynamo_sim.shown import shown
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
@@ -31,7 +33,8 @@ class Plots:
     """The pictures of one run: ``result.plot``.
 
     Each method draws on the axes it is given and returns them. Without axes it opens a figure of pyplot,
-    which a notebook shows; `figure` and `png` draw the same without pyplot.
+    which a notebook shows; `figure` and `png` draw the same without pyplot. What is no axes, like a whole figure or
+    an array of axes, is a TypeError, and axes that are not straight (polar ones) are a ValueError.
     """
 
     def __init__(self, result: RunResult) -> None:
@@ -39,7 +42,7 @@ class Plots:
 
     def latency(self, ax: Axes | None = None) -> Axes:
         """Cumulative distributions of TTFT, TPOT (mean gap between tokens) and E2E latency, with bounds."""
-        ax = _pyplot_axes(LATENCY_SIZE)[0] if ax is None else ax
+        ax = _one_axes(ax, LATENCY_SIZE)
         return draw_distributions(ax, self._result.columns, self._result.sla)
 
     def latency_over_time(self, ax: Axes | None = None, metric: str = "ttft") -> Axes:
@@ -52,7 +55,7 @@ class Plots:
         Raises:
             ValueError: there is no such metric.
         """
-        ax = _pyplot_axes(LATENCY_SIZE)[0] if ax is None else ax
+        ax = _one_axes(ax, LATENCY_SIZE)
         return draw_over_time(ax, self._result.columns, metric, self._result.sla)
 
     def timeline(self, axes: Sequence[Axes] | np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
@@ -74,6 +77,8 @@ class Plots:
         panels = _pyplot_axes(size, count) if axes is None else np.ravel(np.asarray(axes))
         if len(panels) != count:
             raise ValueError(f"the timeline needs {count} axes, got {len(panels)}")
+        for panel in panels:
+            _check_axes(panel)
         draw_timeline(list(panels), self._result, self._metrics)
         return panels
 
@@ -88,7 +93,7 @@ class Plots:
 
     def decisions(self, ax: Axes | None = None) -> Axes:
         """What the metrics proposed at each look, what windows and cooldowns left of it, and the target."""
-        ax = _pyplot_axes(LATENCY_SIZE)[0] if ax is None else ax
+        ax = _one_axes(ax, LATENCY_SIZE)
         return draw_decisions(ax, self._result)
 
     def gantt(self, ax: Axes | None = None, window_ms: tuple[float, float] | None = None) -> Axes:
@@ -100,9 +105,12 @@ class Plots:
                 time, few as single bars: a narrow window shows every pass.
 
         Raises:
-            ValueError: the window is empty.
+            TypeError: the window is no pair of numbers.
+            ValueError: it is empty.
         """
-        ax = _pyplot_axes(self._gantt_size())[0] if ax is None else ax
+        if window_ms is not None:
+            _check_window(window_ms)
+        ax = _one_axes(ax, self._gantt_size())
         return draw_gantt(ax, self._result, window_ms)
 
     def figure(self, name: str) -> Figure:
@@ -110,6 +118,9 @@ class Plots:
 
         Args:
             name: one of `names`.
+
+        Raises:
+            ValueError: there is no such picture.
         """
         pictures: dict[str, tuple[tuple[float, float], int, Callable[[list[Axes]], object]]] = {
             "latency": (LATENCY_SIZE, 1, lambda axes: self.latency(axes[0])),
@@ -118,6 +129,8 @@ class Plots:
             "decisions": (LATENCY_SIZE, 1, lambda axes: self.decisions(axes[0])),
             "gantt": (self._gantt_size(), 1, lambda axes: self.gantt(axes[0])),
         }
+        if name not in pictures:
+            raise ValueError(f"no picture {name!r}; there are {', '.join(pictures)}")
         size, rows, draw = pictures[name]
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
@@ -148,6 +161,35 @@ class Plots:
     def _gantt_size(self) -> tuple[float, float]:
         workers = len({worker_id for change in self._result.records.fleet for worker_id in change.worker_ids})
         return 10.0, min(max(1.8 + 0.3 * workers, 3.0), 12.0)
+
+
+def _one_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The axes of the caller, or new ones."""
+    if ax is None:
+        new: Axes = _pyplot_axes(size)[0]
+        return new
+    _check_axes(ax)
+    return ax
+
+
+def _check_axes(ax: Any) -> None:
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"found {type(ax).__name__}; must be the Axes of one panel, as pyplot.subplots() gives"
+        )
+    if ax.name != "rectilinear":
+        raise ValueError(f"found {ax.name} axes; must be straight ones, as pyplot.subplots() gives")
+
+
+def _check_window(window_ms: Any) -> None:
+    if (
+        not isinstance(window_ms, Sequence)
+        or len(window_ms) != 2
+        or not all(isinstance(end, Real) for end in window_ms)
+    ):
+        raise TypeError(
+            f"window_ms: found {shown(window_ms)}; must be two times in ms, like (10_000, 12_000)"
+        )
 
 
 def _pyplot_axes(size: tuple[float, float], rows: int = 1) -> np.ndarray[Any, Any]:

@@ -131,4 +131,5 @@ def title_and_legend(ax: Axes, title: str, handles: list[Any] | None = None) -> 
         labelspacing=0.3,
         columnspacing=1.6,
     )
-    ax.set_title(title, loc="left", pad=6.0 + rows * LEGEND_POINTS * 1.5)
+    # Empty lines keep the room of the legend. A wide `pad` would too, until somebody sets another title of the axes.
+    ax.set_title(title + rows * "\n", loc="left")

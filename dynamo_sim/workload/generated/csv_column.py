@@ -22,17 +22,17 @@ def read_token_column(path: str | Path, column: str) -> npt.NDArray[np.int32]:
         column: one of those names.
 
     Raises:
-        TraceError: the file cannot be read, has no such column or no rows, or a value is no token count; says
-            the line and the column.
+        TraceError: the file cannot be read, has no such column or no rows, a line has a quote without an end
+            or too many values, or a value is no token count; says the line and the column.
     """
     try:
         refuse_device(path)
         with open(path, newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
+            rows = csv.reader(file, strict=True)
             header = [name.strip() for name in next(rows, [])]
             position = _position(header, column, path)
             values = [
-                _tokens(row[position] if position < len(row) else "", column, path, rows.line_num)
+                _tokens(_cell(row, position, len(header), path, rows.line_num), column, path, rows.line_num)
                 for row in rows
                 if row
             ]
@@ -57,6 +57,12 @@ def _position(header: list[str], column: str, path: str | Path) -> int:
     close = difflib.get_close_matches(column, header, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(map(repr, header[:12]))}"
     raise TraceError(f"column {column!r}: not in the header; {hint}", path, 1)
+
+
+def _cell(row: list[str], position: int, width: int, path: str | Path, line: int) -> str:
+    if any(field.strip() for field in row[width:]):
+        raise TraceError(f"found {len(row)} values; the first line names {width} columns", path, line)
+    return row[position] if position < len(row) else ""
 
 
 def _tokens(text: str, column: str, path: str | Path, line: int) -> int:

@@ -111,7 +111,7 @@ class TraceLines:
 
     def nothing_found(self) -> TraceError:
         """The error for a trace without a single usable row."""
-        text = f"trace file {self.file or '(inline records)'} did not contain any requests"
+        text = "the trace did not contain any requests"
         if self.skipped:
             first = self.skipped[0]
             text += (
