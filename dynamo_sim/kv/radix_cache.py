@@ -106,13 +106,19 @@ class RadixCache:
     def matched_pages(self, text: Text, pages: int) -> int:
         """Pages of the longest cached prefix of the first ``pages`` pages of a text. Refreshes nothing."""
         node, depth = self.root, 0
+        names = text.names
+        named = len(names)
         while depth < pages:
-            child = node.children.get(_key(text, depth))
+            child = node.children.get(names[depth] if depth < named else text)
             if child is None:
                 break
-            depth = _agreement(child, text, min(child.high, pages))
-            if depth < child.high:
-                break
+            high = child.high
+            if high - depth > 1:
+                depth = _agreement(child, text, min(high, pages))
+                if depth < high:
+                    break
+            else:
+                depth = high  # one page, which is known to agree
             node = child
         return depth
 
