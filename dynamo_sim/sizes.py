@@ -13,3 +13,9 @@ MOST_TOKENS = 2**31 - 1
 
 MOST_BLOCKS = 1 << 24
 """Blocks of one token sequence; the reference numbers their positions up to here."""
+
+LEAST_PER_WORKER = 1e-6
+"""Of a metric, for one worker to have; less is a mistake in the unit, and would order workers without end."""
+
+LARGEST_SCALE = 1e12
+"""From one unit of a metric to another."""

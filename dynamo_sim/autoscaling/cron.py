@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from dynamo_sim.shown import shown
 
 DEFAULT_START = datetime(2025, 1, 6, tzinfo=UTC)
 """The wall clock at virtual time 0 when a scenario names none: a Monday, midnight, UTC."""
@@ -19,6 +22,31 @@ def parse_start(text: str | datetime) -> datetime:
     """
     moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+_EXAMPLE = "0 8 * * 1-5"
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """The time zone of an IANA name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError("must be a time zone like Europe/Berlin or UTC") from None
+
+
+def check_expression(expression: str) -> None:
+    """Check a cron expression.
+
+    Raises:
+        ValueError: it is malformed.
+        ImportError: the package ``cronsim`` is not installed.
+    """
+    _firings(expression, DEFAULT_START)
 
 
 @dataclass(frozen=True)
@@ -42,13 +70,16 @@ class CronWindow:
     _zone: ZoneInfo = field(init=False, repr=False, compare=False, default=ZoneInfo("UTC"))
 
     def __post_init__(self) -> None:
-        try:
-            zone = ZoneInfo(self.timezone)
-        except (KeyError, ValueError, OSError) as error:
-            raise ValueError(f"there is no time zone {self.timezone!r}") from error
-        object.__setattr__(self, "_zone", zone)
-        for expression in (self.start, self.end):
-            self._next(expression, self.start_of_run)
+        for value, check in (
+            (self.timezone, time_zone),
+            (self.start, check_expression),
+            (self.end, check_expression),
+        ):
+            try:
+                check(value)
+            except ValueError as error:
+                raise ValueError(f"{error}, got {shown(value)}") from None
+        object.__setattr__(self, "_zone", time_zone(self.timezone))
 
     def is_open(self, now_s: float) -> bool:
         """Whether virtual time ``now_s`` is inside: the next end comes before the next start."""
@@ -68,14 +99,19 @@ class CronWindow:
         return (self.start_of_run + timedelta(seconds=now_s)).astimezone(self._zone)
 
     def _next(self, expression: str, after: datetime) -> datetime | None:
-        cronsim = _cronsim()
-        if len(expression.split()) != 5:
-            raise ValueError(f"a cron expression has five fields, got {expression!r}")
-        try:
-            found: datetime | None = next(cronsim.CronSim(expression, after.astimezone(self._zone)), None)
-        except cronsim.CronSimError as error:
-            raise ValueError(f"not a cron expression: {expression!r}: {error}") from error
+        found: datetime | None = next(_firings(expression, after.astimezone(self._zone)), None)
         return found
+
+
+def _firings(expression: str, after: datetime) -> Iterator[datetime]:
+    cronsim = _cronsim()
+    if len(expression.split()) != 5:
+        raise ValueError(f"must be a cron expression of five fields like {_EXAMPLE}")
+    try:
+        firings: Iterator[datetime] = cronsim.CronSim(expression, after)
+    except cronsim.CronSimError as error:
+        raise ValueError(f"must be a cron expression like {_EXAMPLE} ({error})") from error
+    return firings
 
 
 def _cronsim() -> Any:

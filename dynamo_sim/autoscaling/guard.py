@@ -130,9 +130,10 @@ class Guarded:
         if number < 0:
             raise PolicyError(self.name, now_s, f"returned a target of {int(number)}, below 0{_WANTED}")
         if number > MOST_WORKERS:
-            count = f"{number:g}" if number < 1e300 else "more than 1e300"
             raise PolicyError(
-                self.name, now_s, f"returned a target of {count} workers, more than {MOST_WORKERS}{_WANTED}"
+                self.name,
+                now_s,
+                f"returned a target of {_rounded(number)} workers, more than {MOST_WORKERS}{_WANTED}{_UNIT}",
             )
         return int(number)
 
@@ -174,7 +175,10 @@ class Guarded:
         }
         for field, is_good in good.items():
             if not is_good:
-                what = f"{field} is {shown(getattr(decision, field))}; it must be {_TOLD[field]}"
+                value = getattr(decision, field)
+                if field in ("proposal", "stabilised") and _is_too_many(value):
+                    raise PolicyError(self.name, now_s, f"proposes {_rounded(value)} workers{_UNIT}")
+                what = f"{field} is {shown(value)}; it must be {_TOLD[field]}"
                 raise PolicyError(self.name, now_s, f"returned a decision whose {what}")
 
 
@@ -196,6 +200,16 @@ def is_number(value: Any) -> bool:
 def _is_count(value: Any) -> bool:
     return is_number(value) and -(2**63) <= value < 2**63 and value == int(value)
 
+
+def _is_too_many(value: Any) -> bool:
+    return is_number(value) and 2**63 <= abs(value) < math.inf
+
+
+def _rounded(count: float) -> str:
+    return f"{count:g}" if abs(count) < 1e300 else f"{'-' if count < 0 else ''}more than 1e300"
+
+
+_UNIT = "; is a target, or the scale of its metric, in the wrong unit?"
 
 _WANTED = f"; a target is a whole number from 0 to {MOST_WORKERS}, or None for no change"
 

@@ -9,7 +9,15 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from dynamo_sim.scenario.base import Count, NonNegative, Path, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.files import existing_path
-from dynamo_sim.scenario.policy_parts import AnyMetric, Metric, Moment, PolicySpec, Positive
+from dynamo_sim.scenario.policy_parts import (
+    AnyMetric,
+    CronExpression,
+    Metric,
+    Moment,
+    PolicySpec,
+    Positive,
+    TimeZone,
+)
 
 
 def checked_manifest(value: Any, info: ValidationInfo) -> Any:
@@ -245,13 +253,13 @@ class CronTriggerSpec(Spec):
     kind: Literal["cron"]
     """Kind of trigger."""
 
-    start: str
+    start: CronExpression
     """Cron expression of five fields: when the window opens."""
 
-    end: str
+    end: CronExpression
     """When it closes."""
 
-    timezone: str = "UTC"
+    timezone: TimeZone = "UTC"
     """IANA name."""
 
     desired: PositiveCount

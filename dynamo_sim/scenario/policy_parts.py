@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from dynamo_sim.scenario.base import CheckedSpec, Path, Problems, Spec
-from dynamo_sim.sizes import MOST_WORKERS
+from dynamo_sim.sizes import LARGEST_SCALE, LEAST_PER_WORKER, MOST_WORKERS
 
 Positive = Annotated[float, Field(gt=0)]
+
+PerWorker = Annotated[float, Field(ge=LEAST_PER_WORKER)]
+"""How much of a metric one worker is to have."""
 
 Workers = Annotated[int, Field(ge=0, le=MOST_WORKERS)]
 """Workers of a fleet."""
@@ -70,6 +74,28 @@ Moment = Annotated[str, AfterValidator(_checked_moment)]
 """A moment of the wall clock."""
 
 
+def _checked_expression(text: str) -> str:
+    from dynamo_sim.autoscaling.cron import check_expression
+
+    with suppress(ImportError):  # told when the policy is built
+        check_expression(text)
+    return text
+
+
+def _checked_zone(text: str) -> str:
+    from dynamo_sim.autoscaling.cron import time_zone
+
+    time_zone(text)
+    return text
+
+
+CronExpression = Annotated[str, AfterValidator(_checked_expression)]
+"""A cron expression of five fields."""
+
+TimeZone = Annotated[str, AfterValidator(_checked_zone)]
+"""An IANA name of a time zone."""
+
+
 class Metric(Spec):
     """A question to the metrics: which one, over what time, put together how."""
 
@@ -85,7 +111,7 @@ class Metric(Spec):
     window_s: Positive | None = None
     """Length of the window; null = that of the metrics section."""
 
-    scale: float = 1.0
+    scale: Annotated[float, Field(ge=-LARGEST_SCALE, le=LARGEST_SCALE)] = 1.0
     """Every value is multiplied by it."""
 
     @model_validator(mode="after")

@@ -18,7 +18,17 @@ from pydantic import (
 from dynamo_sim.scenario.base import Count, Fraction, NonNegative, Path, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.cluster_policies import HpaScaling, KedaScaling, KpaScaling, ManifestScaling
 from dynamo_sim.scenario.files import existing_path
-from dynamo_sim.scenario.policy_parts import Metric, Moment, PolicySpec, Positive, Workers
+from dynamo_sim.scenario.policy_parts import (
+    CronExpression,
+    Metric,
+    Moment,
+    PerWorker,
+    PolicySpec,
+    Positive,
+    TimeZone,
+    Workers,
+)
+from dynamo_sim.sizes import MOST_WORKERS
 
 
 def _checked_config(value: Any, info: ValidationInfo) -> Any:
@@ -59,16 +69,16 @@ class TargetAt(Spec):
 class CronEntry(Spec):
     """A target while a window of the wall clock is open."""
 
-    start: str
+    start: CronExpression
     """Cron expression of five fields: when the window opens."""
 
-    end: str
+    end: CronExpression
     """When it closes."""
 
     target: Workers
     """Workers wanted while it is open."""
 
-    timezone: str = "UTC"
+    timezone: TimeZone = "UTC"
     """IANA name."""
 
 
@@ -93,6 +103,12 @@ class ScheduleScaling(PolicySpec):
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         if not self.at_ms and not self.cron and self.default is None:
             yield ("at_ms",), "missing; a schedule needs at_ms, cron or default"
+        first_at: dict[float, int] = {}
+        for position, step in enumerate(self.at_ms):
+            first = first_at.setdefault(step.t, position)
+            if first != position:
+                earlier = f"at_ms.{first}, whose target is {self.at_ms[first].target}"
+                yield ("at_ms", position, "t"), f"found {step.t:g}, the time of {earlier}, too; must differ"
 
 
 class TargetTrackingScaling(Metric, PolicySpec):
@@ -101,7 +117,7 @@ class TargetTrackingScaling(Metric, PolicySpec):
     kind: Literal["target_tracking"]
     """Kind of policy."""
 
-    target: Positive
+    target: PerWorker
     """Of the metric, for one worker."""
 
     target_kind: Literal["average", "total"] = "average"
@@ -117,6 +133,10 @@ class TargetTrackingScaling(Metric, PolicySpec):
     """Least time from any change to a scale-in."""
 
 
+MOST_ADJUSTED = 100.0 * MOST_WORKERS
+"""Workers or percent of a step."""
+
+
 class StepSpec(Spec):
     """An adjustment while the distance from the threshold lies between two bounds."""
 
@@ -126,7 +146,7 @@ class StepSpec(Spec):
     upper: float | None = None
     """Largest distance; null = open."""
 
-    adjustment: float
+    adjustment: Annotated[float, Field(ge=-MOST_ADJUSTED, le=MOST_ADJUSTED)]
     """Workers, or percent of them."""
 
     @model_validator(mode="after")
@@ -213,7 +233,7 @@ class QueueProportionalScaling(PolicySpec):
     kind: Literal["queue_proportional"]
     """Kind of policy."""
 
-    per_worker: Positive
+    per_worker: PerWorker
     """Requests one worker is to have."""
 
     include_in_flight: Annotated[
@@ -340,7 +360,7 @@ class PredictiveScaling(Metric, PolicySpec):
     kind: Literal["predictive"]
     """Kind of policy."""
 
-    per_worker: Positive
+    per_worker: PerWorker
     """How much of the metric, as a total of the fleet, one worker can do."""
 
     bin_s: Annotated[float, Field(ge=0.01)]

@@ -68,7 +68,15 @@ def ask(answer: Any, **more: Any) -> Decision:
         (np.array(3), "array(3), which is not a number of workers"),
         (Decision(3, proposal="x"), "whose proposal is 'x'; it must be a whole number or None"),  # type: ignore[arg-type]
         (Decision(3, stabilised=math.nan), "whose stabilised is nan"),  # type: ignore[arg-type]
-        (Decision(3, proposal=10**400), "whose proposal is 1000"),
+        (
+            Decision(3, proposal=10**400),
+            "proposes more than 1e300 workers; is a target, or the scale of its metric",
+        ),
+        (Decision(3, stabilised=-(2**70)), "proposes -1.18059e+21 workers; is a target"),
+        (
+            Decision(200_000),
+            "or None for no change; is a target, or the scale of its metric, in the wrong unit?",
+        ),
         (Decision(3, values=[1]), "whose values is [1]; it must be a mapping"),  # type: ignore[arg-type]
         (Decision(3, values={5: 1.0}), "whose values is {5: 1.0}"),  # type: ignore[dict-item]
         (Decision(3, events=(1,)), "whose events is (1,); it must be a tuple of texts"),  # type: ignore[arg-type]

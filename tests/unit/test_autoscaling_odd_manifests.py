@@ -341,7 +341,18 @@ def cron(**changes: Any) -> dict[str, Any]:
             "metadata.end: is the same as start: the window would never be open",
         ),
         (scaled_object(cron(timezone=5)), "metadata.timezone: must be a text, got 5"),
-        (scaled_object(cron(timezone="Mars/X")), "there is no time zone 'Mars/X'"),
+        (
+            scaled_object(cron(timezone="Mars/X")),
+            "metadata.timezone: must be a time zone like Europe/Berlin or UTC, got 'Mars/X'",
+        ),
+        (
+            scaled_object(cron(start="8 am")),
+            "metadata.start: must be a cron expression of five fields like 0 8 * * 1-5, got '8 am'",
+        ),
+        (
+            scaled_object(cron(end="0 99 * * *")),
+            "metadata.end: must be a cron expression like 0 8 * * 1-5 (Bad hour)",
+        ),
         (scaled_object({"metadata": {}}), "spec.triggers[0].type: is missing"),
         (scaled_object({"type": 5}), "spec.triggers[0].type: must be a text, got 5"),
         (scaled_object("x"), "spec.triggers[0]: must be a mapping, got 'x'"),

@@ -351,6 +351,37 @@ MALFORMED = {
         "x.yaml:11:3: autoscaler.policy.class: missing, and has no default\n"
         "x.yaml:11:26: autoscaler.policy.clas: unknown key; did you mean 'class'?",
     ),
+    "no cron expression": (
+        "policy: {kind: schedule, cron: [{start: 8 am, end: 0 99 * * *, target: 3}]}",
+        "x.yaml:11:43: autoscaler.policy.cron.0.start: found '8 am'; must be a cron expression of five fields like "
+        "0 8 * * 1-5\nx.yaml:11:54: autoscaler.policy.cron.0.end: found '0 99 * * *'; must be a cron expression like "
+        "0 8 * * 1-5 (Bad hour)",
+    ),
+    "no time zone": (
+        "policy: {kind: keda, triggers: [{kind: cron, start: 0 8 * * *, end: 0 9 * * *, timezone: Mars, desired: 3}]}",
+        "x.yaml:11:92: autoscaler.policy.triggers.0.timezone: found 'Mars'; must be a time zone like Europe",
+    ),
+    "two targets at one time": (
+        "policy: {kind: schedule, at_ms: [{t: 5, target: 3}, {t: 7, target: 1}, {t: 5.0, target: 4}]}",
+        "x.yaml:11:78: autoscaler.policy.at_ms.2.t: found 5, the time of at_ms.0, whose target is 3, too; must differ",
+    ),
+    "a target too small": (
+        "policy: {kind: target_tracking, metric: waiting, target: 1e-300}",
+        "x.yaml:11:60: autoscaler.policy.target: found 1e-300; must be at least 1e-06",
+    ),
+    "a share too small": (
+        "policy: {kind: queue_proportional, per_worker: 1e-300}",
+        "x.yaml:11:50: autoscaler.policy.per_worker: found 1e-300; must be at least 1e-06",
+    ),
+    "a scale too large": (
+        "policy: {kind: target_tracking, metric: waiting, target: 1, scale: 1e300}",
+        "x.yaml:11:70: autoscaler.policy.scale: found 1e+300; must be at most 1000000000000",
+    ),
+    "a step too large": (
+        "policy: {kind: step_scaling, alarms: [{metric: ttft, threshold: 3, direction: up, steps: [{adjustment: "
+        "1e30}]}]}",
+        "x.yaml:11:106: autoscaler.policy.alarms.0.steps.0.adjustment: found 1e+30; must be at most 10000000",
+    ),
     "no class": (
         "policy: {kind: custom, class: pol}",
         "x.yaml:11:33: autoscaler.policy.class: found 'pol'; must be module:Class, like my_policy:Halfway",
@@ -492,7 +523,6 @@ def test_an_odd_manifest_gets_a_clear_line(name: str, tmp_path: Path) -> None:
         ("policy: {kind: custom, class: 'nowhere:Mine'}", "there is no module 'nowhere'"),
         ("policy: {kind: custom, class: 'my_policy:Yours'}", "has no 'Yours'"),
         ("policy: {kind: custom, class: 'my_policy:Mine'}", "cannot be made with {}"),
-        ("policy: {kind: schedule, cron: [{start: 8 am, end: 0 9 * * *, target: 3}]}", "five fields"),
         (
             "policy: {kind: keda, triggers: [{kind: metric, metric: waiting, threshold: 3}], "
             "modifiers: {formula: a + 1, target: 3}}",

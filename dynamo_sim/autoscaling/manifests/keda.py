@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dynamo_sim.autoscaling.catalogue import Kind
-from dynamo_sim.autoscaling.cron import CronWindow
+from dynamo_sim.autoscaling.cron import CronWindow, check_expression, time_zone
 from dynamo_sim.autoscaling.hpa.quantity import parse_quantity
 from dynamo_sim.autoscaling.hpa.spec import HpaBehavior, HpaMetric
 from dynamo_sim.autoscaling.keda.formula import Formula
@@ -28,6 +28,7 @@ from dynamo_sim.autoscaling.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.manifests.promql import parse_promql
 from dynamo_sim.autoscaling.manifests.section import Findings, Section
 from dynamo_sim.autoscaling.query import MetricQuery
+from dynamo_sim.shown import shown
 
 _CONNECTION = (
     "serverAddress",
@@ -289,11 +290,22 @@ def _cron(metadata: Section, name: str, cached: bool, options: ManifestOptions) 
     if start == end:
         metadata.problem("end", "is the same as start: the window would never be open")
         return None
-    try:
-        window = CronWindow(start, end, zone, options.start_of_run)
-    except (ValueError, ImportError) as error:
-        metadata.problem("", str(error))
+    checks: tuple[tuple[str, str, Callable[[str], object]], ...] = (
+        ("timezone", zone, time_zone),
+        ("start", start, check_expression),
+        ("end", end, check_expression),
+    )
+    found = len(metadata.findings.problems)
+    for key, value, check in checks:
+        try:
+            check(value)
+        except ValueError as error:
+            metadata.problem(key, f"{error}, got {shown(value)}")
+        except ImportError as error:
+            metadata.problem(key, str(error))
+    if len(metadata.findings.problems) > found:
         return None
+    window = CronWindow(start, end, zone, options.start_of_run)
     return CronTrigger(window, desired, name, use_cached=cached)
 
 
