@@ -24,6 +24,9 @@ NO_METRICS = ("excess_burst_capacity", "floor", "reactive")
 """Values that are worth a column and are no metric with a threshold."""
 
 REBUILT = ("target_tracking", "step_scaling", "queue_proportional", "predictive", "hpa", "keda", "kpa", "sla")
+PER_WORKER, IN_TOTAL = " per worker", " in total"
+"""Behind a unit, where it is known."""
+
 UNITS = {"demand_rps": "requests/s", "capacity_rps": "requests/s"}
 UNITS |= {
     "estimated_ttft_ms": "ms",
@@ -62,7 +65,7 @@ class Series:
 
     Attributes:
         name: of the value.
-        unit: of its values; empty where it is not known.
+        unit: of its values, and whether they are per worker or in total; empty where it is not known.
         at_s: when somebody looked.
         values: NaN where there was no data.
         limits: label and value at each look, for each threshold.
@@ -185,7 +188,7 @@ def _of_policy(policy: Any) -> Iterator[tuple[str, Known]]:
     elif isinstance(policy, QueueProportionalPolicy):
         limit = Threshold(policy.per_worker, "all of it", a_worker=True)
         for name in ("router_queue", "waiting", "running")[: len(policy.reads)]:
-            yield name, Known("requests", (limit,))
+            yield name, Known(f"requests{IN_TOTAL}", (limit,))
     elif isinstance(policy, PredictivePolicy):
         name, known = _about(policy.query, Threshold(policy.per_worker, a_worker=True))
         yield from ((name, known), ("forecast", known))
@@ -194,18 +197,18 @@ def _of_policy(policy: Any) -> Iterator[tuple[str, Known]]:
         sources = getattr(policy, "sources", ())
         for index, metric in enumerate(policy.spec.metrics):
             own = getattr(sources[index], "query", None) if index < len(sources) else metric.query
-            yield metric.name or str(metric.query), replace(_about_hpa(metric), unit=_unit(own))
+            yield metric.name or str(metric.query), replace(_about_hpa(metric), unit=_unit_hpa(metric, own))
     elif isinstance(policy, KpaTick):
         unit = "requests" if policy.settings.metric == "concurrency" else "requests/s"
         limit = Threshold(policy.settings.target_value, a_worker=True)
-        yield from ((name, Known(unit, (limit,))) for name in ("stable", "panic"))
+        yield from ((name, Known(unit + IN_TOTAL, (limit,))) for name in ("stable", "panic"))
     elif isinstance(policy, SlaPolicy):
         for name in ("ttft_ms", "itl_ms"):
             yield f"estimated_{name}", Known("ms", (Threshold(getattr(policy.settings, name)),))
 
 
 def _about(query: MetricQuery, *thresholds: Threshold) -> tuple[str, Known]:
-    return str(query), Known(_unit(query), thresholds)
+    return str(query), Known(_unit(query) + _spread(query), thresholds)
 
 
 def _about_hpa(metric: Any) -> Known:
@@ -213,6 +216,22 @@ def _about_hpa(metric: Any) -> Known:
         return Known("", (Threshold(metric.target / 100 * metric.request_milli / 1000),))
     total = metric.source in ("Object", "External") and metric.target_type == "AverageValue"
     return Known("", (Threshold(metric.target / 1000, a_worker=total),))
+
+
+def _unit_hpa(metric: Any, query: MetricQuery | None) -> str:
+    """With the words that tell the two kinds of HPA metrics apart; a formula's result has no unit."""
+    if query is None:
+        return ""
+    return _unit(query) + (_spread(query) if metric.source in ("Object", "External") else PER_WORKER)
+
+
+def _spread(query: MetricQuery) -> str:
+    """Whether a number is one of the whole fleet or of its workers; what is pooled is neither."""
+    if query.reduce == "merge":
+        return ""
+    if query.reduce == "sum" or not query.spec.per_worker:
+        return IN_TOTAL
+    return PER_WORKER if query.reduce == "avg" else f"{PER_WORKER} ({query.reduce})"
 
 
 def _unit(query: MetricQuery | None) -> str:

@@ -145,8 +145,28 @@ def test_the_timeline_shows_what_each_policy_looked_at(kind: str, tmp_path: Path
     )
     shown = [label.removesuffix(" (out of view)") for label in legend(panels[2])]
     assert shown[: len(names)] == names and [s for s in shown if s in limits] == limits  # type: ignore[operator]
-    assert panels[2].get_ylabel().startswith("requests")
+    whose = "in total" if kind in ("keda", "kpa") else "per worker"
+    assert panels[2].get_ylabel().split("\n")[0] == f"requests {whose}"
     result.plot.figure("timeline").canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("source", "metric", "unit"),
+    [
+        ("Pods", "metric: in_flight", "requests per worker"),
+        ("External", "metric: in_flight", "requests in total"),
+        ("External", "metric: in_flight, reduce: max", "requests per worker (max)"),
+        ("External", "metric: requests_finished", "requests/s in total"),
+        ("External", "metric: ttft", "ms"),
+    ],
+)
+def test_a_metric_of_an_hpa_says_whether_it_is_per_worker_or_in_total(
+    source: str, metric: str, unit: str, tmp_path: Path
+) -> None:
+    entry = f"{{{metric}, target: 8, source: {source}, name: it}}"
+    policy = f"{{kind: hpa, max_replicas: 6, sync_period_s: 5, metrics: [{entry}]}}"
+    ((series,),) = metric_groups(run(tmp_path, policy))
+    assert (series.name, series.unit) == ("it", unit)
 
 
 def test_a_policy_of_ones_own_names_its_thresholds(tmp_path: Path) -> None:
