@@ -5,7 +5,6 @@ from __future__ import annotations
 import sysconfig
 import traceback
 from pathlib import Path
-from typing import NoReturn
 
 from dynamo_sim.shown import shown
 
@@ -29,24 +28,6 @@ def raised(error: BaseException) -> str:
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     place = "" if isinstance(error, SyntaxError) else _place(error)  # a SyntaxError says its place itself
     return f"{text}{place}"
-
-
-def let_ours_pass(error: BaseException) -> None:
-    """Raise an error again that only came through the user's code: Ctrl-C, or a signal that ends the run.
-
-    Raises:
-        BaseException: the error itself.
-    """
-    if isinstance(error, Exception):
-        return
-    frames = traceback.extract_tb(error.__traceback__)
-    by_handler = len(frames) > 1 and _is_in(frames[-1].filename, _OURS)
-    if isinstance(error, KeyboardInterrupt) or by_handler:
-        _again(error)
-
-
-def _again(error: BaseException) -> NoReturn:
-    raise error
 
 
 def _place(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dynamo_sim.autoscaling.blame import let_ours_pass, raised
+from dynamo_sim.autoscaling.blame import raised
 from dynamo_sim.autoscaling.decision import Policy
 from dynamo_sim.autoscaling.loop import loops_of, reads_of
 from dynamo_sim.errors import ScenarioError
@@ -42,8 +42,9 @@ def load_policy(
                 f"policy {name}: there is no module {module_name!r} beside the scenario or on the Python path"
             ) from error
         raise ScenarioError(f"policy {name}: its module cannot be imported: {raised(error)}") from error
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        let_ours_pass(error)
         raise ScenarioError(f"policy {name}: its module cannot be imported: {raised(error)}") from error
     make: Any = module
     for part in attribute.split("."):
@@ -54,8 +55,9 @@ def load_policy(
         raise ScenarioError(f"policy {name}: {attribute!r} is neither a class nor a function")
     try:
         policy = make(**dict(options or {}))
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        let_ours_pass(error)
         raise ScenarioError(
             f"policy {name}: it cannot be made with {shown(dict(options or {}))}: {raised(error)}"
         ) from error
@@ -78,8 +80,9 @@ def as_policy(candidate: Any, name: str | None = None) -> Policy:
             reads_of(loop.policy)
     except ValueError as error:
         raise ScenarioError(f"policy {called}: {error}") from error
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # a property of theirs
-        let_ours_pass(error)
         raise ScenarioError(f"policy {called}: {raised(error)}") from error
     for loop in loops:
         _check_decide(loop.policy, called)

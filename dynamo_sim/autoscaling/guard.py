@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamo_sim.autoscaling.blame import let_ours_pass, raised
+from dynamo_sim.autoscaling.blame import raised
 from dynamo_sim.autoscaling.decision import Decision, Policy
 from dynamo_sim.autoscaling.view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, SimulationError
@@ -98,8 +98,9 @@ class Guarded:
             raise
         except DynamoSimError as error:
             raise PolicyError(self.name, now_s, f"failed: {error}") from error
+        except KeyboardInterrupt:  # by hand, or by a signal that ends the run
+            raise
         except BaseException as error:
-            let_ours_pass(error)
             raise PolicyError(self.name, now_s, f"raised {raised(error)}") from error
         decision = answer if isinstance(answer, Decision) else Decision(self._target(answer, now_s))
         self._check_told(decision, now_s)
