@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -338,7 +339,9 @@ def _as_written(path: Path, folder: Path | None) -> str:
     starts = [] if folder is None else [folder]
     with suppress(FileNotFoundError):  # a folder that is not there any more
         starts.append(Path.cwd())
-    return next((str(path.relative_to(start)) for start in starts if path.is_relative_to(start)), str(path))
+    inside = [str(path.relative_to(start)) for start in starts if path.is_relative_to(start)]
+    beside = [os.path.relpath(path, start) for start in starts[:1]]
+    return inside[0] if inside else min(str(path), *beside, key=len)
 
 
 _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {

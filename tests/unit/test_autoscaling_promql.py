@@ -279,11 +279,17 @@ def test_or_vector_0_is_the_query_before_it_and_0_without_data(text: str, plain:
 
 
 def test_a_trigger_whose_query_gives_0_without_data_is_never_in_error() -> None:
+    mapped = ManifestOptions(metric_map={"own": Q("waiting", reduce="sum")})
+
     def ignores_null(query: str) -> bool:
         metadata = {"query": query, "threshold": "5", "ignoreNullValues": "false"}
-        spec = {"triggers": [{"type": "prometheus", "metadata": metadata}]}
-        found = load_manifest({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "spec": spec})
+        spec = {"triggers": [{"type": "prometheus", "name": "own" * ("my" in query), "metadata": metadata}]}
+        found = load_manifest(
+            {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "spec": spec}, mapped
+        )
         return found.spec.triggers[0].ignore_null  # type: ignore[union-attr]
 
     assert not ignores_null("sum(vllm:num_requests_waiting)")
     assert ignores_null("sum(vllm:num_requests_waiting) or vector(0)")
+    assert not ignores_null("topk(1, my_queue)")
+    assert ignores_null("(topk(1, my_queue) or vector(0))")

@@ -631,6 +631,37 @@ def test_validate_reads_manifests_too(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
+    ("start", "manifest", "override", "called"),
+    [
+        ("elsewhere", "odd.yaml", None, "odd.yaml"),
+        ("elsewhere", "../odd.yaml", None, "../odd.yaml"),
+        (".", "../odd.yaml", None, "odd.yaml"),
+        ("elsewhere", "odd.yaml", "../in/odd.yaml", "odd.yaml"),
+        ("elsewhere", "odd.yaml", "here.yaml", "here.yaml"),
+    ],
+)
+def test_a_manifest_is_called_by_a_short_path(
+    start: str,
+    manifest: str,
+    override: str | None,
+    called: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for folder, name in (("in", "odd.yaml"), (".", "odd.yaml"), ("elsewhere", "here.yaml")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_text(HPA.replace("maxReplicas: 8", "maxReplicas: many"))
+    file = write(tmp_path / "in", f"manifest: {manifest}")
+    monkeypatch.chdir(tmp_path / start)
+    scenario = load_scenario(file, [f"autoscaler.manifest={override}"] if override else [])
+    with pytest.raises(ScenarioError) as caught:
+        built(scenario)
+    assert str(caught.value).startswith(
+        f"{called}:5 (HorizontalPodAutoscaler vllm): spec.maxReplicas: must be"
+    )
+
+
+@pytest.mark.parametrize(
     ("changes", "problem"),
     [
         (

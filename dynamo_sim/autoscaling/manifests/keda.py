@@ -25,7 +25,7 @@ from dynamo_sim.autoscaling.keda.spec import (
 from dynamo_sim.autoscaling.manifests.advice import map_line_of_query
 from dynamo_sim.autoscaling.manifests.behavior import read_behavior
 from dynamo_sim.autoscaling.manifests.options import ManifestOptions
-from dynamo_sim.autoscaling.manifests.promql import parse_promql
+from dynamo_sim.autoscaling.manifests.promql import ends_in_zero, parse_promql
 from dynamo_sim.autoscaling.manifests.section import Findings, Section
 from dynamo_sim.autoscaling.query import MetricQuery
 from dynamo_sim.shown import shown
@@ -238,7 +238,7 @@ def _query(metadata: Section, name: str, options: ManifestOptions) -> tuple[Metr
         return None
     mapped = options.mapped(text) or (options.mapped(name) if name else None)
     if mapped is not None:
-        return mapped, False
+        return mapped, ends_in_zero(text)
     try:
         found = parse_promql(text)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 
 from dynamo_sim.autoscaling.catalogue import METRICS, Kind
@@ -81,6 +82,11 @@ def parse_promql(text: str) -> Mapped:
         raise Unmapped(f"the query is the number {lowered:g} and reads no metric")
     query, per_worker = _question(lowered)
     return Mapped(query, per_worker, tuple(dict.fromkeys(notes)), lowered.or_zero)
+
+
+def ends_in_zero(text: str) -> bool:
+    """Whether a query, which need not be understood, gives 0 where there is no data."""
+    return re.search(r"\bor\s+vector\s*\(\s*0+(\.0*)?\s*\)[\s)]*$", text) is not None
 
 
 def _lower(tree: Tree, notes: list[str]) -> _Vector | float:
