@@ -13,9 +13,9 @@ import yaml
 
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.guard import PolicyError
-from dynamo_sim.autoscaling.small_file import read_small_file
 from dynamo_sim.autoscaling.view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, ScenarioError
+from dynamo_sim.input_file import read_whole
 
 PACKAGE, VERSION = "ai-dynamo", "1.3.1"
 """The one version whose bridge contract this is."""
@@ -25,6 +25,8 @@ HOW_TO_INSTALL = (
     "and then pip install 'dynamo-sim[planner]'"
 )
 
+MOST_BYTES = 4 << 20
+"""Of its configuration."""
 
 _QUIET: Mapping[str, Any] = {"report_interval_hours": None, "live_dashboard_port": 0}
 
@@ -82,7 +84,9 @@ class DynamoPlanner:
         package = _package()
         try:
             given = (
-                yaml.safe_load(read_small_file(Path(config))) if isinstance(config, str | Path) else config
+                yaml.safe_load(read_whole(Path(config), MOST_BYTES).decode("utf-8"))
+                if isinstance(config, str | Path)
+                else config
             )
             parsed = package.PlannerConfig.model_validate({**_QUIET, **given})
             parsed.advisory = True

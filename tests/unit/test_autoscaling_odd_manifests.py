@@ -120,18 +120,18 @@ def test_a_missing_key_is_told_at_its_section_and_a_bad_item_at_its_list() -> No
         assert line in refused(HPA.replace(old, new))
 
 
-@pytest.mark.parametrize("what", ["a device", "a pipe", "larger than 4 MB"])
+@pytest.mark.parametrize("what", ["it is a device", "it is a named pipe", "it has more than 4,194,304 bytes"])
 def test_what_never_ends_or_is_no_manifest_by_its_size_is_refused(what: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
-    if what == "a device":
+    if what == "it is a device":
         path = Path("/dev/zero")
-    elif what == "a pipe":
+    elif what == "it is a named pipe":
         os.mkfifo(path)
     else:
         with path.open("wb") as file:
             file.truncate(5_000_000_000)  # takes no room
     (line,) = refused(path)
-    assert line.startswith(f"{path}: cannot be read: it is {what}")
+    assert line.startswith(f"{path}: cannot be read: {what}")
 
 
 def test_an_endless_alias_is_shown_in_short() -> None:

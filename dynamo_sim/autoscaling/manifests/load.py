@@ -19,11 +19,14 @@ from dynamo_sim.autoscaling.manifests.knative import Settings, read_config, read
 from dynamo_sim.autoscaling.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.manifests.section import Findings, Section, walk
 from dynamo_sim.autoscaling.manifests.yaml_text import Lines, read_documents
-from dynamo_sim.autoscaling.small_file import read_small_file
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.input_file import read_whole
 from dynamo_sim.shown import shown
 
 MOST_OTHERS_TOLD = 5
+
+MOST_BYTES = 4 << 20
+"""More is no manifest; YAML of this size takes half a minute as it is."""
 
 KNATIVE_KINDS = ("Service", "Configuration", "Revision", "PodAutoscaler")
 
@@ -131,7 +134,7 @@ def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tupl
     if isinstance(source, Path) or ("\n" not in text.strip() and not text.lstrip().startswith("{")):
         place = called or text
         try:
-            text = read_small_file(Path(source).expanduser())
+            text = read_whole(Path(source).expanduser(), MOST_BYTES).decode("utf-8")
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ScenarioError(f"{place[:200]}: cannot be read: {reason}") from error
