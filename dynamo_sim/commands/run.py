@@ -80,7 +80,7 @@ def handle(arguments: argparse.Namespace) -> int:
         for warning in result.warnings:
             print(f"Warning: {warning}", file=sys.stderr)
     elif not arguments.quiet:
-        _print_table(scenario, summary, result.warnings)
+        _print_table(result, summary)
         if arguments.html is not None:
             print(f"Page: {arguments.html}")
         if folder is not None:
@@ -122,7 +122,8 @@ def _run(scenario: Scenario, show_progress: bool) -> RunResult:
         return run(scenario, progress=progress.update)
 
 
-def _print_table(scenario: Scenario, summary: Summary, warnings: list[str]) -> None:
+def _print_table(result: RunResult, summary: Summary) -> None:
+    from dynamo_sim.report.fleet_use import fleet_line
     from dynamo_sim.report.table import nothing_served, print_table
     from dynamo_sim.scenario.checks import notes
 
@@ -130,9 +131,11 @@ def _print_table(scenario: Scenario, summary: Summary, warnings: list[str]) -> N
         print(nothing)
     else:
         print_table(summary)
-    for note in notes(scenario):
+    if line := fleet_line(result):
+        print(line)
+    for note in notes(result.scenario):
         print(f"Note: {note}")
-    for warning in warnings:
+    for warning in result.warnings:
         print(f"Warning: {warning}")
 
 

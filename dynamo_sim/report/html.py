@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pandas import NA
 
 from dynamo_sim.output_file import whole_file
+from dynamo_sim.report.fleet_use import fleet_line
 from dynamo_sim.report.plots.style import duration_text
-from dynamo_sim.report.saving import meta, scenario_yaml
+from dynamo_sim.report.saving import meta
+from dynamo_sim.report.scenario_text import scenario_yaml
 from dynamo_sim.report.summary import Summary
 from dynamo_sim.report.table import COLUMNS, explained_lines, nothing_served, table_rows
 
@@ -123,7 +125,7 @@ def page(result: RunResult) -> str:
         if picture == "decisions":
             parts.append(f'<div class="wide">{decisions_table(result)}</div>')
     if result.scenario is not None:
-        text = escape(scenario_yaml(result))
+        text = escape(scenario_yaml(result.scenario))
         parts.append(
             f"<h2>Scenario</h2>\n<details><summary>as resolved</summary>\n<pre>{text}</pre></details>"
         )
@@ -154,7 +156,7 @@ def _facts(result: RunResult) -> list[str]:
         f"{summary['completed_requests']:,} of {summary['num_requests']:,} requests served",
         f"{duration_text(result.end_ms)} simulated",
         f"{summary['total_input_tokens']:,} tokens in, {summary['total_output_tokens']:,} out",
-        f"{summary['gpu_hours']:,.3f} GPU hours",
+        fleet_line(result) or f"{summary['gpu_hours']:,.3f} GPU hours",
     ]
     if "goodput_completed_requests" in summary:
         good = summary["goodput_completed_requests"]

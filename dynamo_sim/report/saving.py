@@ -11,10 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from dynamo_sim import ending
 from dynamo_sim.output_file import draft_of, in_the_way, real_path
+from dynamo_sim.report.scenario_text import scenario_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +80,7 @@ def save_result(
     draft = draft_of(target)
     draft.mkdir()
     try:
-        _write(result, draft, plots, requests_format)
+        _write(result, draft, target, plots, requests_format)
         names = sorted(path.name for path in draft.iterdir())
         ending.check()
         _move(draft, target, names)
@@ -90,11 +89,12 @@ def save_result(
     return [target / name for name in names]
 
 
-def _write(result: RunResult, directory: Path, plots: bool, requests_format: str) -> None:
+def _write(result: RunResult, directory: Path, target: Path, plots: bool, requests_format: str) -> None:
+    """Write all files into ``directory``, which will be ``target``."""
     _write_json(directory / "summary.json", result.summary.without_wall_time())
     _write_json(directory / "meta.json", meta(result))
     if result.scenario is not None:
-        (directory / "scenario.yaml").write_text(scenario_yaml(result), encoding="utf-8")
+        (directory / "scenario.yaml").write_text(scenario_yaml(result.scenario, target), encoding="utf-8")
     _write_frame(directory / f"requests.{requests_format}", result.requests)
     if result.has_passes:
         _write_frame(directory / f"passes.{requests_format}", result.passes)
@@ -144,12 +144,6 @@ def meta(result: RunResult) -> dict[str, Any]:
         "version": package_version(),
         "warnings": result.warnings,
     }
-
-
-def scenario_yaml(result: RunResult) -> str:
-    """The scenario as it was resolved, with all defaults; a section that is not there is left out."""
-    sections = {key: value for key, value in result.scenario.to_dict().items() if value is not None}
-    return yaml.safe_dump(sections, sort_keys=False, allow_unicode=True)
 
 
 def _flat(decisions: pd.DataFrame) -> pd.DataFrame:

@@ -34,6 +34,12 @@ FOOTER = {
 }
 """Line below the table, and the field it shows when there is one."""
 
+FOUND = {
+    "prefix_cache_reused_ratio": "found at the best admission: preempted requests find themselves",
+    "first_admission_prefix_cache_reused_ratio": "found at the first admission",
+}
+"""What the two ratios of the cache count."""
+
 SHORT_LABELS = {
     "ttft_ms": "TTFT (ms)",
     "ttst_ms": "TTST (ms)",
@@ -84,7 +90,7 @@ def explained_lines(summary: Mapping[str, float]) -> list[str]:
         if name == "wall_time_ms":
             line += f" (what the simulator took for {summary['duration_ms'] / 1000.0:,.2f} simulated seconds)"
         elif summary[name]:
-            line += f" ({summary[name]:.2%} of the prompt tokens)"
+            line += f" ({summary[name]:.2%} of the prompt tokens, {FOUND[name]})"
         lines.append(line)
     if "goodput_completed_requests" in summary:
         good, arrived = summary["goodput_completed_requests"], summary["num_requests"]

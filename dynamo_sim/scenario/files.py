@@ -9,6 +9,9 @@ from typing import Any
 BASE_DIR = "base_dir"
 """Key of the validation context that holds the folder relative paths start from."""
 
+PATH_KEYS = ("path", "planner_profile_data", "manifest", "config")
+"""Keys whose texts are paths; in an override they start from the current folder, as in any other argument."""
+
 
 def existing_path(text: str, context: Any, folders: bool = False) -> str:
     """Make a path of a scenario absolute and check that something is there.

@@ -14,13 +14,10 @@ from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.base import Path
 from dynamo_sim.scenario.cluster_policies import is_inline
 from dynamo_sim.scenario.explain import Problem, explain
-from dynamo_sim.scenario.files import BASE_DIR
+from dynamo_sim.scenario.files import BASE_DIR, PATH_KEYS
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.yaml_source import Source, read_yaml
 from dynamo_sim.shown import cut
-
-PATH_KEYS = ("path", "planner_profile_data", "manifest", "config")
-"""Keys whose texts are paths; in an override they start from the current folder, as in any other argument."""
 
 MOST_BYTES = 4 << 20
 """Longest scenario file; rows and measurements belong in files of their own."""

@@ -127,6 +127,15 @@ def test_set_changes_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["completed_requests"] == 3
 
 
+def test_how_large_a_fleet_that_changes_was_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = "scaling=[{at_ms: 10, workers: 5}, {at_ms: 20, workers: 3}]"
+    assert cli.main(["run", "demo.yaml", "--no-save", "--set", steps]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("Fleet: "))
+    assert line.startswith("Fleet: 2 to 5 workers, ") and ", 2 changes, " in line
+    assert cli.main(["run", "demo.yaml", "--no-save"]) == 0
+    assert "Fleet: " not in capsys.readouterr().out
+
+
 def test_settings_without_effect_are_noted_after_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "demo.yaml", "--no-save", "--set", "fleet.engine.startup_time=3"]) == 0
     assert "Note: fleet.engine.startup_time: the first workers are ready" in capsys.readouterr().out

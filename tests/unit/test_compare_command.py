@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dynamo_sim.cli import main
+from dynamo_sim.commands.variants import variants
 
 SCENARIO = """
 name: small
@@ -117,6 +119,15 @@ def test_lists_are_one_value(scenario: str, capsys: pytest.CaptureFixture[str]) 
             ["--vary", "fleet.workers=" + ",".join("1" * 65)],
             "--vary: 65 runs are too many to read side by side; at most 64",
         ),
+        (
+            ["--vary", "fleet.workers=4,5", "--vary", "fleet.workers=6"],
+            "--vary fleet.workers: replaces what --vary fleet.workers gives; give all values of a key in one --vary",
+        ),
+        (
+            ["--set", "fleet.workers=4", "--vary", "fleet={workers: 5},{workers: 6}"],
+            "--vary fleet: replaces what --set fleet.workers gives; give all values of a key in one --vary",
+        ),
+        (["--vary", "fleet.workers=4,5,4"], "--vary fleet.workers: 4 is there twice"),
     ],
 )
 def test_mistakes_get_one_line(
@@ -137,3 +148,40 @@ def test_a_profile_that_cannot_be_used_is_found_before_the_first_run(
     assert printed.err == (
         f'{scenario}: Failed to load planner_profile_data from "{profile}": bad.npz is no npz file\n'
     )
+
+
+def cells_of(printed: str) -> dict[str, list[str]]:
+    rows = (line.split("│") for line in printed.splitlines())
+    return {row[1].strip(): [cell.strip() for cell in row[2:-1]] for row in rows if len(row) > 3}
+
+
+def test_the_share_of_the_sla_and_the_size_of_a_fleet_that_changes_are_told(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = ["--set", "sla.ttft_ms=1000000", "--vary", "scaling=[],[{at_ms: 20, workers: 4}]"]
+    assert main(["compare", scenario, *changes]) == 0
+    cells = cells_of(capsys.readouterr().out)
+    assert cells["within the SLA"] == ["20", "20"] and cells["within the SLA (share)"] == ["100.0%", "100.0%"]
+    assert cells["peak workers"] == ["1", "4"]
+    assert cells["mean workers"][0] == "1.0" and 1.0 < float(cells["mean workers"][1]) < 4.0
+    assert main(["compare", scenario, "--vary", "fleet.workers=1,2"]) == 0
+    assert "workers" not in "".join(cells_of(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize(
+    ("varied", "names"),
+    [
+        ("policy={kind: hpa, target: 5},{kind: keda, target: 5}", ["policy=hpa", "policy=keda"]),
+        ("policy={kind: hpa, a: 1, b: 2},{kind: hpa, a: 1, b: 3}", ["policy=hpa, b: 2", "policy=hpa, b: 3"]),
+        ("x.manifest=a/hpa.yaml,b/keda.yaml", ["manifest=hpa.yaml", "manifest=keda.yaml"]),
+        ("x.manifest=a/hpa.yaml,b/hpa.yaml", ["manifest=a/hpa.yaml", "manifest=b/hpa.yaml"]),
+        (
+            "arrivals={shape: poisson, rate_rps: 4},null",
+            ["arrivals={shape: poisson, rate_rps: 4}", "arrivals=null"],
+        ),
+    ],
+)
+def test_names_say_what_differs(varied: str, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = SimpleNamespace(name="small", with_=lambda **_: None)
+    monkeypatch.setattr("dynamo_sim.commands.loading.load_and_build", lambda *_: (nothing, []))
+    assert [label for label, *_ in variants(["small.yaml"], [], [varied])] == names

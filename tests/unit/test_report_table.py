@@ -80,7 +80,12 @@ def test_the_wall_time_is_said_to_be_that_of_the_simulator() -> None:
 def test_small_ratios_are_told_in_percent() -> None:
     summary = a_run()
     summary["prefix_cache_reused_ratio"] = 0.0042
-    assert printed(summary)[-2] == "Prefix Cache Reused Ratio: 0.00 (0.42% of the prompt tokens)"
+    summary["first_admission_prefix_cache_reused_ratio"] = 0.0012
+    best = "found at the best admission: preempted requests find themselves"
+    assert printed(summary)[-2:] == [
+        f"Prefix Cache Reused Ratio: 0.00 (0.42% of the prompt tokens, {best})",
+        "First Admission Prefix Cache Reused Ratio: 0.00 (0.12% of the prompt tokens, found at the first admission)",
+    ]
 
 
 def test_requests_within_the_sla_are_counted_when_there_is_one() -> None:

@@ -1,0 +1,144 @@
+"""The variants that `compare` runs: every combination of the values of ``--vary``, with a short name for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.shown import cut
+
+if TYPE_CHECKING:
+    from dynamo_sim.scenario import Scenario
+    from dynamo_sim.scenario.base import Path
+
+MOST_RUNS = 64
+LONGEST_VALUE = 40
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One ``--vary``: a key, its values as they were written, and what to call each."""
+
+    key: str
+    values: list[str]
+    names: list[str]
+
+
+def variants(
+    files: Sequence[str], overrides: Sequence[str], varied: Sequence[str]
+) -> Iterator[tuple[str, str, Scenario]]:
+    """What to call it, its file, and the scenario.
+
+    Raises:
+        ScenarioError: a scenario is wrong, or what is varied is.
+    """
+    from dynamo_sim.commands.loading import load_and_build
+
+    axes = [_axis(text) for text in varied]
+    count = len(files) * math.prod(len(axis.values) for axis in axes)
+    if count > MOST_RUNS:
+        raise ScenarioError(f"--vary: {count} runs are too many to read side by side; at most {MOST_RUNS}")
+    _check(axes, overrides)
+    keys = _short_keys([axis.key for axis in axes])
+    for file in files:
+        for choice in product(*(range(len(axis.values)) for axis in axes)):
+            chosen = list(zip(axes, choice, strict=True))
+            scenario, _ = load_and_build(
+                file, overrides, [f"{axis.key}={axis.values[at]}" for axis, at in chosen]
+            )
+            short = [f"{key}={axis.names[at]}" for key, (axis, at) in zip(keys, chosen, strict=True)]
+            names = [scenario.name] if len(files) > 1 or not short else []
+            yield " ".join([*names, *short]), file, scenario.with_(**{"report.passes": False})
+
+
+def _axis(text: str) -> Axis:
+    key, equals, values = text.partition("=")
+    if not equals or not key or not values:
+        raise ScenarioError(f"--vary {cut(text)}: must be KEY=A,B,..., like fleet.workers=4,6,8")
+    parts = _split(values)
+    return Axis(key, parts, _names(parts))
+
+
+def _check(axes: Sequence[Axis], overrides: Sequence[str]) -> None:
+    """Refuse runs that would be the same, although their names differ."""
+    from dynamo_sim.scenario import dotted_keys
+
+    earlier: list[tuple[str, Path]] = []
+    for text in overrides:
+        key = text.partition("=")[0]
+        earlier.append((f"--set {cut(key)}", dotted_keys.parse(key)))
+    for axis in axes:
+        path = dotted_keys.parse(axis.key)
+        for option, other in earlier:
+            if other[: len(path)] == path:
+                raise ScenarioError(
+                    f"--vary {cut(axis.key)}: replaces what {option} gives; give all values of a key in one --vary"
+                )
+        earlier.append((f"--vary {cut(axis.key)}", path))
+        for value in axis.values:
+            if axis.values.count(value) > 1:
+                raise ScenarioError(f"--vary {cut(axis.key)}: {cut(value)} is there twice")
+
+
+def _short_keys(keys: Sequence[str]) -> list[str]:
+    """``workers`` for ``fleet.workers``, unless another key ends alike."""
+    lasts = [key.rpartition(".")[2] for key in keys]
+    return [key if lasts.count(last) > 1 else last for key, last in zip(keys, lasts, strict=True)]
+
+
+def _names(values: list[str]) -> list[str]:
+    """What tells the values apart: of sections the kind and what differs, of paths the file."""
+    for names in (_section_names(values), [PurePath(value).name for value in values]):
+        if (
+            names
+            and all(names)
+            and len(set(names)) == len(values)
+            and any("/" in v or "{" in v for v in values)
+        ):
+            return [cut(name, LONGEST_VALUE) for name in names]
+    cuts = [cut(value, LONGEST_VALUE) for value in values]
+    return cuts if len(set(cuts)) == len(set(values)) else list(values)
+
+
+def _section_names(values: list[str]) -> list[str]:
+    """``hpa, target: 5`` for ``{kind: hpa, target: 5, window_s: 60}`` beside one with another target."""
+    from dynamo_sim.scenario.yaml_source import read_yaml
+
+    try:
+        sections = [read_yaml(value, "--vary").data for value in values]
+    except ScenarioError:  # said where the value is used
+        return []
+    if not all(isinstance(section, dict) for section in sections):
+        return []
+    names = []
+    for section in sections:
+        differs = [
+            f"{key}: {value}"
+            for key, value in section.items()
+            if key != "kind" and any(other.get(key) != value for other in sections)
+        ]
+        names.append(", ".join([*([str(section["kind"])] if "kind" in section else []), *differs]))
+    kinds = [str(section.get("kind", "")) for section in sections]
+    return kinds if len(set(kinds)) == len(kinds) else names
+
+
+def _split(values: str) -> list[str]:
+    """Cut at commas that lie outside brackets, braces and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for letter in values:
+        if letter == quote:
+            quote = ""
+        elif not quote and letter in "\"'":
+            quote = letter
+        elif not quote:
+            depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

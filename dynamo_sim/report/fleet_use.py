@@ -1,0 +1,58 @@
+"""How large a fleet was, in a few numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from dynamo_sim.metrics.records import FleetChange
+
+if TYPE_CHECKING:
+    from dynamo_sim.report.result import RunResult
+
+
+@dataclass(frozen=True)
+class FleetUse:
+    """Workers that are active or starting; those that leave do not count.
+
+    Attributes:
+        fewest: at any time.
+        most: at any time.
+        mean: over the run.
+        changes: times at which their number became another.
+    """
+
+    fewest: int
+    most: int
+    mean: float
+    changes: int
+
+
+def fleet_use(history: Sequence[FleetChange], end_ms: float) -> FleetUse:
+    """The sizes of a fleet from 0 to ``end_ms``; of several changes at one time the last one counts."""
+    sizes = {change.at_ms: change.active + change.starting for change in history if change.at_ms <= end_ms}
+    counts = list(sizes.values()) or [0]
+    times = [*sizes, end_ms]
+    spans_ms = [until - since for since, until in pairwise(times)]
+    total_ms = sum(spans_ms)
+    weighted = sum(count * span for count, span in zip(counts, spans_ms, strict=False))
+    return FleetUse(
+        fewest=min(counts),
+        most=max(counts),
+        mean=weighted / total_ms if total_ms else float(counts[-1]),
+        changes=sum(before != after for before, after in pairwise(counts)),
+    )
+
+
+def fleet_line(result: RunResult) -> str:
+    """``Fleet: 2 to 15 workers, 9.3 on average, 5 changes, 1.83 GPU hours``; empty where it never changed."""
+    use = fleet_use(result.records.fleet, result.end_ms)
+    if not use.changes:
+        return ""
+    changes = f"{use.changes:,} change{'' if use.changes == 1 else 's'}"
+    return (
+        f"Fleet: {use.fewest:,} to {use.most:,} workers, {use.mean:,.1f} on average, {changes}, "
+        f"{result.summary['gpu_hours']:,.2f} GPU hours"
+    )
