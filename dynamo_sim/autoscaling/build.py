@@ -51,6 +51,7 @@ from dynamo_sim.scenario import policy_parts as parts
 from dynamo_sim.scenario import scaling_policies as specs
 from dynamo_sim.scenario.autoscaler import Autoscaler
 from dynamo_sim.scenario.specs import Scenario
+from dynamo_sim.timing.build import build_timing
 
 DEFAULT_PERIOD_S = 15.0
 
@@ -155,7 +156,10 @@ def _facts(spec: Autoscaler | None, scenario: Scenario) -> FleetFacts:
     if spec is not None and spec.max_gpus is not None and engine.gpus_per_worker > 0:
         within = spec.max_gpus // engine.gpus_per_worker
         most = within if most is None else min(most, within)
-    return FleetFacts(most, ceilings)
+    timing = build_timing(engine)
+    step_ms = timing.decode_ms(engine.block_size, 1, 1)
+    longest_burst = 1 + (engine.aic_nextn or 0)
+    return FleetFacts(most, ceilings, timing.prefill_ms(1, 1) + step_ms, step_ms / longest_burst)
 
 
 class _Builder:

@@ -17,6 +17,8 @@ from dynamo_sim.autoscaling import (
     KpaSettings,
     MetricQuery,
     PredictivePolicy,
+    SlaPolicy,
+    SlaSettings,
     Step,
     StepAlarm,
     StepScalingPolicy,
@@ -107,3 +109,15 @@ def test_an_activation_threshold_beyond_the_metric() -> None:
     }
     found = unreachable_targets(load_manifest(manifest).policy())
     assert any("never wakes the fleet" in line for line in found)
+
+
+def test_a_latency_below_that_of_one_token_on_an_idle_worker_is_told() -> None:
+    policy = SlaPolicy(SlaSettings(ttft_ms=20.0, itl_ms=5.0))
+    facts = FleetFacts(fastest_ttft_ms=22.5, fastest_itl_ms=6.0)
+    assert unreachable_targets(policy, facts) == [
+        "ttft_ms 20 is less than the 22.5 ms that a single token takes on an idle worker: no fleet keeps it; without "
+        "max_workers it will ask for ever more",
+        "itl_ms 5 is less than the 6 ms that a single token takes on an idle worker: no fleet keeps it; without "
+        "max_workers it will ask for ever more",
+    ]
+    assert unreachable_targets(policy) == []

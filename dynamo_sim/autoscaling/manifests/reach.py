@@ -14,6 +14,7 @@ from dynamo_sim.autoscaling.keda.formula_check import doubtful_formula
 from dynamo_sim.autoscaling.kpa import KpaPolicy
 from dynamo_sim.autoscaling.loop import loops_of
 from dynamo_sim.autoscaling.query import MetricQuery
+from dynamo_sim.autoscaling.sla import SlaPolicy, SlaSettings
 from dynamo_sim.autoscaling.step_scaling import StepScalingPolicy
 from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
 
@@ -26,10 +27,14 @@ class FleetFacts:
         max_workers: largest fleet of the scenario; None for no bound.
         ceilings: the largest value one worker can ever show, by metric, where the engine sets one (such as ``running``:
             its largest batch).
+        fastest_ttft_ms, fastest_itl_ms: what a request of one token gets from a worker it has to itself; 0 where that
+            is not known.
     """
 
     max_workers: int | None = None
     ceilings: Mapping[str, float] = field(default_factory=dict)
+    fastest_ttft_ms: float = 0.0
+    fastest_itl_ms: float = 0.0
 
     def ceiling(self, query: MetricQuery) -> float | None:
         """The largest answer for one worker, in the query's own unit; None for no bound."""
@@ -79,11 +84,26 @@ def _lines(policy: Any, facts: FleetFacts) -> Iterator[str]:
         settings = policy.settings
         if settings.max_scale and settings.min_scale == settings.max_scale:
             yield f"min-scale and max-scale are both {settings.max_scale}: nothing ever scales"
+    elif isinstance(policy, SlaPolicy):
+        yield from _sla(policy.settings, facts)
     elif hasattr(policy, "floor_policy"):
         yield from _lines(policy.floor_policy, facts)
     elif hasattr(policy, "loops"):
         for loop in loops_of(policy, ""):
             yield from _lines(loop.policy, facts)
+
+
+def _sla(settings: SlaSettings, facts: FleetFacts) -> Iterator[str]:
+    bound = "" if facts.max_workers is not None else "; without max_workers it will ask for ever more"
+    for name, target, fastest in (
+        ("ttft_ms", settings.ttft_ms, facts.fastest_ttft_ms),
+        ("itl_ms", settings.itl_ms, facts.fastest_itl_ms),
+    ):
+        if target < fastest:
+            yield (
+                f"{name} {target:g} is less than the {fastest:.4g} ms that a single token takes on an idle worker: no "
+                f"fleet keeps it{bound}"
+            )
 
 
 def _activation(trigger: MetricTrigger, max_replicas: int, facts: FleetFacts) -> Iterator[str]:
