@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynamo_sim.scenario.base import Path
 
 MOST_RUNS = 64
-LONGEST_VALUE = 40
+LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,8 @@ def _names(values: list[str]) -> list[str]:
 
 
 def _section_names(values: list[str]) -> list[str]:
-    """``hpa, target: 5`` for ``{kind: hpa, target: 5, window_s: 60}`` beside one with another target."""
+    """``target: 5`` for ``{kind: hpa, target: 5, window_s: 60}`` beside one with another target; ``hpa`` beside
+    sections of other kinds."""
     from dynamo_sim.scenario.yaml_source import read_yaml
 
     try:
@@ -115,16 +116,22 @@ def _section_names(values: list[str]) -> list[str]:
         return []
     if not all(isinstance(section, dict) for section in sections):
         return []
-    names = []
-    for section in sections:
-        differs = [
-            f"{key}: {value}"
-            for key, value in section.items()
-            if key != "kind" and any(other.get(key) != value for other in sections)
-        ]
-        names.append(", ".join([*([str(section["kind"])] if "kind" in section else []), *differs]))
     kinds = [str(section.get("kind", "")) for section in sections]
-    return kinds if len(set(kinds)) == len(kinds) else names
+    if len(set(kinds)) == len(kinds):
+        return kinds
+    same = [
+        key
+        for key, value in sections[0].items()
+        if all(key in other and other[key] == value for other in sections)
+    ]
+    return [
+        ", ".join(
+            str(value) if key == "kind" else f"{key}: {value}"
+            for key, value in section.items()
+            if key not in same
+        )
+        for section in sections
+    ]
 
 
 def _split(values: str) -> list[str]:
