@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from dynamo_sim.errors import ScenarioError
@@ -11,16 +12,20 @@ from dynamo_sim.shown import cut, is_text
 MOST_PARTS = 30
 """A scenario is less deep than this."""
 
+_NEGATIVE = re.compile("-[0-9]+")
+
 
 def parse(key: str) -> Path:
     """Split a dotted key; parts that are whole numbers are list positions.
 
     Raises:
-        ScenarioError: the key has an empty part, or more parts than a scenario is deep.
+        ScenarioError: the key has an empty part, a negative one, or more parts than a scenario is deep.
     """
     parts = key.strip().split(".", MOST_PARTS)
     if not all(parts) or len(parts) > MOST_PARTS or not is_text(key):
         raise ScenarioError(f"{cut(repr(key))}: not a dotted key like fleet.workers or scaling.0.workers")
+    if any(_NEGATIVE.fullmatch(part) for part in parts):
+        raise ScenarioError(f"{key!r}: items of a list are counted from 0")
     return tuple(int(part) if part.isascii() and part.isdigit() else part for part in parts)
 
 

@@ -160,6 +160,10 @@ class Scenario(Spec):
         self._base_dir = (info.context or {}).get(BASE_DIR)
         return self
 
+    def __eq__(self, other: object) -> bool:
+        """Whether they say the same; where relative paths once started from does not matter."""
+        return isinstance(other, Scenario) and self.__dict__ == other.__dict__
+
     @property
     def folder(self) -> FilePath | None:
         """The folder relative paths start from; None for a scenario that was not loaded from a file."""

@@ -31,6 +31,8 @@ _TAGS = {
     for kind in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 }
 
+_TEXT = "tag:yaml.org,2002:str"
+
 
 @dataclass
 class Source:
@@ -152,7 +154,7 @@ class _Reader:
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
         text: str = node.value
-        if node.style is not None or _has_tag(node):
+        if node.style is not None or (node.tag == _TEXT and _has_tag(node)):
             return text
         try:
             return plain_scalar(text)

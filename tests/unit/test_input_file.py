@@ -105,6 +105,22 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     assert Scenario.from_dict(data).fleet.workers == 3
 
 
+def test_a_tag_that_says_number_makes_one(tmp_path: Path) -> None:
+    file = tmp_path / "demo.yaml"
+    file.write_text(DEMO)
+    assert load_scenario(file, ["fleet.workers=!!int 3"]).fleet.workers == 3
+    assert load_scenario(file, ["name=!!str 3"]).name == "3"
+
+
+def test_a_scenario_equals_what_was_made_of_its_data(tmp_path: Path) -> None:
+    file = tmp_path / "demo.yaml"
+    file.write_text(DEMO)
+    scenario = load_scenario(file)
+    again = Scenario.from_dict(scenario.to_dict())
+    assert again == scenario and hash(again) == hash(scenario)
+    assert scenario.with_(seed=1) != scenario
+
+
 # ---------------------------------------------------------------- profiles
 
 

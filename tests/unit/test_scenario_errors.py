@@ -390,6 +390,8 @@ OVERRIDES = {
     "fleet..workers=2": "--set fleet..workers=2: 'fleet..workers': not a dotted key like fleet.workers or "
     "scaling.0.workers",
     "name.x=2": "--set name.x=2: name.x: name is a single value and has no 'x'",
+    "scaling.-1.workers=2": "--set scaling.-1.workers=2: 'scaling.-1.workers': items of a list are counted from 0",
+    "fleet.workers=!!int two": "--set fleet.workers=!!int two: fleet.workers: found 'two'; must be a whole number",
     "scaling.2.workers=2": "--set scaling.2.workers=2: scaling.2: scaling has 1 item, counted from 0",
     "scaling.workers=2": "--set scaling.workers=2: scaling.workers: scaling is a list; "
     "name its items by position, from 0",
