@@ -234,6 +234,14 @@ def test_a_window_is_two_times(toy: RunResult, window: Any) -> None:
         toy.plot.gantt(window_ms=window)
 
 
+def test_a_window_may_be_an_array(toy: RunResult) -> None:
+    window: Any = np.array([1000.0, 2000.0])
+    assert (
+        toy.plot.gantt(axes()[0], window_ms=window).get_xlim()
+        == toy.plot.gantt(axes()[0], (1000, 2000)).get_xlim()
+    )
+
+
 def test_an_unknown_picture_is_refused(toy: RunResult) -> None:
     with pytest.raises(ValueError, match="no picture 'zz'; there are latency, ttft_over_time, timeline"):
         toy.plot.png("zz")

@@ -182,14 +182,13 @@ def _check_axes(ax: Any) -> None:
 
 
 def _check_window(window_ms: Any) -> None:
-    if (
-        not isinstance(window_ms, Sequence)
-        or len(window_ms) != 2
-        or not all(isinstance(end, Real) for end in window_ms)
-    ):
-        raise TypeError(
-            f"window_ms: found {shown(window_ms)}; must be two times in ms, like (10_000, 12_000)"
-        )
+    try:
+        start_ms, end_ms = window_ms
+        if isinstance(start_ms, Real) and isinstance(end_ms, Real):
+            return
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"window_ms: found {shown(window_ms)}; must be two times in ms, like (10_000, 12_000)")
 
 
 def _pyplot_axes(size: tuple[float, float], rows: int = 1) -> np.ndarray[Any, Any]:
