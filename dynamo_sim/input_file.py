@@ -6,8 +6,6 @@ import os
 import stat
 from pathlib import Path
 
-from dynamo_sim.workload.trace.opening import refuse_device
-
 
 def read_whole(path: Path, most_bytes: int) -> bytes:
     """The content of a file, or of a pipe that somebody already writes to.
@@ -35,3 +33,17 @@ def refuse_all_but_files(path: Path) -> None:
     refuse_endless(path)
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError("it is not a file")
+
+
+def refuse_device(path: str | Path) -> None:
+    """Raise OSError for what never ends; a terminal at standard input does."""
+    kind = os.stat(path)
+    if stat.S_ISBLK(kind.st_mode) or (stat.S_ISCHR(kind.st_mode) and not _is_terminal(kind)):
+        raise OSError("it is a device, not a file")
+
+
+def _is_terminal(kind: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(kind, os.fstat(0)) and os.isatty(0)
+    except OSError:
+        return False

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamo_sim.errors import TraceError
+from dynamo_sim.input_file import refuse_device
 from dynamo_sim.sizes import MOST_TOKENS
-from dynamo_sim.workload.trace.opening import refuse_device
 
 
 def read_token_column(path: str | Path, column: str) -> npt.NDArray[np.int32]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import stat
 from pathlib import Path
 from typing import IO
 
 import zstandard
+
+from dynamo_sim.input_file import refuse_device
 
 GZIP_SUFFIXES = (".gz",)
 ZSTD_SUFFIXES = (".zst", ".zstd")
@@ -31,20 +31,6 @@ def open_trace(path: Path) -> IO[bytes]:
     if suffix in ZSTD_SUFFIXES:
         return io.BufferedReader(_ZstdFrames(path.open("rb")), BUFFER_BYTES)
     return path.open("rb")
-
-
-def refuse_device(path: str | Path) -> None:
-    """Raise OSError for what never ends; a terminal at standard input does."""
-    kind = os.stat(path)
-    if stat.S_ISBLK(kind.st_mode) or (stat.S_ISCHR(kind.st_mode) and not _is_terminal(kind)):
-        raise OSError("it is a device, not a file")
-
-
-def _is_terminal(kind: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(kind, os.fstat(0)) and os.isatty(0)
-    except OSError:
-        return False
 
 
 class _ZstdFrames(io.RawIOBase):
