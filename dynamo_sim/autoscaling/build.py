@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_sim.autoscaling.budget import clamp_to_budget
-from dynamo_sim.autoscaling.cron import CronWindow, parse_start
 from dynamo_sim.autoscaling.custom import as_policy, load_policy
 from dynamo_sim.autoscaling.decision import Policy
 from dynamo_sim.autoscaling.fixed import FixedPolicy
@@ -45,6 +44,7 @@ from dynamo_sim.autoscaling.sla import EngineLimits, SlaPolicy, SlaSettings
 from dynamo_sim.autoscaling.step_scaling import Step, StepAlarm, StepScalingPolicy
 from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
 from dynamo_sim.autoscaling.visibility import blind_at_zero, hidden_metrics
+from dynamo_sim.cron import CronWindow, parse_start
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import cluster_policies as cluster
 from dynamo_sim.scenario import policy_parts as parts

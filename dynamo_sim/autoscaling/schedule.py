@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynamo_sim.autoscaling.cron import CronWindow
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.view import FleetView, View
+from dynamo_sim.cron import CronWindow
 
 
 @dataclass(frozen=True, slots=True)

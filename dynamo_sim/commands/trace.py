@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_sim.commands.arguments import given_path, given_text
 
 if TYPE_CHECKING:
-    from dynamo_sim.workload.inspect import TraceFacts
+    from dynamo_sim.report.trace_facts import TraceFacts
 
 PERCENTILES = (50, 90, 99)
 LISTED_BAD_LINES = 5
@@ -47,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     """Print the facts about a trace; returns 0."""
     from dynamo_sim.errors import ScenarioError
-    from dynamo_sim.workload.inspect import inspect_trace
+    from dynamo_sim.report.trace_facts import inspect_trace
 
     for name in ("block_size", "engine_block_size"):
         value = getattr(arguments, name)

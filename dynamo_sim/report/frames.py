@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from dynamo_sim.metrics.columns import RequestColumns
-from dynamo_sim.metrics.passes import Columns
 from dynamo_sim.metrics.records import FleetChange, RunRecords
+from dynamo_sim.report.pass_columns import Columns
 
 UNFINISHED = "unfinished"
 """The outcome of a request that had neither been completed nor rejected when the run ended."""

@@ -75,7 +75,7 @@ Moment = Annotated[str, AfterValidator(_checked_moment)]
 
 
 def _checked_expression(text: str) -> str:
-    from dynamo_sim.autoscaling.cron import check_expression
+    from dynamo_sim.cron import check_expression
 
     with suppress(ImportError):  # told when the policy is built
         check_expression(text)
@@ -83,7 +83,7 @@ def _checked_expression(text: str) -> str:
 
 
 def _checked_zone(text: str) -> str:
-    from dynamo_sim.autoscaling.cron import time_zone
+    from dynamo_sim.cron import time_zone
 
     time_zone(text)
     return text

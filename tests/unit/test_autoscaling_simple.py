@@ -51,7 +51,7 @@ class TestCron:
     cronsim = pytest.importorskip("cronsim")
 
     def window(self, start: str, end: str, zone: str = "UTC", at: str = "2025-03-30T00:00:00") -> Any:
-        from dynamo_sim.autoscaling.cron import CronWindow, parse_start
+        from dynamo_sim.cron import CronWindow, parse_start
 
         return CronWindow(start, end, zone, parse_start(at))
 
@@ -86,7 +86,7 @@ class TestCron:
             self.window(start, "0 18 * * *", zone)
 
     def test_a_start_without_an_offset_is_utc(self) -> None:
-        from dynamo_sim.autoscaling.cron import parse_start
+        from dynamo_sim.cron import parse_start
 
         assert parse_start("2025-03-30T01:02") == datetime(2025, 3, 30, 1, 2, tzinfo=UTC)
 

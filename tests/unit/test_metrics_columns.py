@@ -9,8 +9,8 @@ from dynamo_sim.metrics.columns import RequestColumns
 from dynamo_sim.metrics.gaps import GapLog, merged_gaps
 from dynamo_sim.metrics.levels import Level
 from dynamo_sim.metrics.lifespans import lifespans
-from dynamo_sim.metrics.passes import pass_columns
 from dynamo_sim.metrics.records import FleetChange
+from dynamo_sim.report.pass_columns import pass_columns
 from tests.unit.report_records import rejected, served
 
 

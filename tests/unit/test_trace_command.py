@@ -10,7 +10,7 @@ import pytest
 from dynamo_sim.commands.trace import add_parser
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.report.plots.trace import trace_figure
-from dynamo_sim.workload.inspect import detect_format, inspect_trace
+from dynamo_sim.report.trace_facts import detect_format, inspect_trace
 
 
 def row(*ids, **fields):

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from dynamo_sim.errors import ScenarioError, TraceError
-from dynamo_sim.workload.inspect import inspect_trace
+from dynamo_sim.report.trace_facts import inspect_trace
 from dynamo_sim.workload.trace import lines
 from dynamo_sim.workload.trace.formats import canonical_format, read_trace
 from dynamo_sim.workload.trace.lines import TraceLines

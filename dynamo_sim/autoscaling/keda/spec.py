@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynamo_sim.autoscaling.cron import CronWindow
 from dynamo_sim.autoscaling.hpa.spec import HpaBehavior, HpaMetric
 from dynamo_sim.autoscaling.keda.formula import Formula
 from dynamo_sim.autoscaling.query import MetricQuery
+from dynamo_sim.cron import CronWindow
 
 FALLBACK_BEHAVIORS = ("static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower")
 

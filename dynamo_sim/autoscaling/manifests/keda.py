@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamo_sim.autoscaling.catalogue import Kind
-from dynamo_sim.autoscaling.cron import CronWindow, check_expression, time_zone
 from dynamo_sim.autoscaling.hpa.quantity import parse_quantity
 from dynamo_sim.autoscaling.hpa.spec import HpaBehavior, HpaMetric
 from dynamo_sim.autoscaling.keda.formula import Formula
@@ -28,6 +27,7 @@ from dynamo_sim.autoscaling.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.manifests.promql import ends_in_zero, parse_promql
 from dynamo_sim.autoscaling.manifests.section import Findings, Section
 from dynamo_sim.autoscaling.query import MetricQuery
+from dynamo_sim.cron import CronWindow, check_expression, time_zone
 from dynamo_sim.shown import shown
 
 _CONNECTION = (

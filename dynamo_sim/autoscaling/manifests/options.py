@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dynamo_sim.autoscaling.catalogue import METRICS, Kind
-from dynamo_sim.autoscaling.cron import DEFAULT_START
 from dynamo_sim.autoscaling.hpa.spec import HpaSettings
 from dynamo_sim.autoscaling.manifests.advice import map_line
 from dynamo_sim.autoscaling.manifests.names import find_series
 from dynamo_sim.autoscaling.query import MetricQuery
+from dynamo_sim.cron import DEFAULT_START
 from dynamo_sim.shown import shown
 
 RESOURCES = ("cpu", "memory")

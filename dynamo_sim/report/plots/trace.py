@@ -21,7 +21,7 @@ from dynamo_sim.report.plots.style import (
     title_and_legend,
     wants_log,
 )
-from dynamo_sim.workload.inspect import TraceFacts
+from dynamo_sim.report.trace_facts import TraceFacts
 
 TIME_BINS = 120
 LENGTH_BINS = 50
