@@ -1,8 +1,8 @@
-"""Types of arguments."""
+"""Arguments that several commands have, and their types."""
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
 
@@ -24,3 +24,10 @@ def given_text(text: str) -> str:
     if not text.strip():
         raise ArgumentTypeError("found an empty text; must be a path")
     return text
+
+
+def add_overrides(parser: ArgumentParser, help_text: str) -> None:
+    """Give a command the option ``--set KEY=VALUE``, which may be repeated; ``overrides`` gets the texts."""
+    parser.add_argument(
+        "--set", dest="overrides", metavar="KEY=VALUE", action="append", default=[], help=help_text
+    )

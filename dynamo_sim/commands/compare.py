@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim.commands.arguments import given_text
+from dynamo_sim.commands.arguments import add_overrides, given_text
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
@@ -61,14 +61,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="KEY=A,B,...",
         help="run every scenario with each of these values, as fleet.workers=4,6,8; with several, all combinations",
     )
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="change one value for all",
-    )
+    add_overrides(parser, "change one value for all")
     parser.add_argument("--json", action="store_true", help="print the summaries as JSON, and nothing else")
     parser.set_defaults(handler=handle)
 

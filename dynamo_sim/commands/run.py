@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamo_sim import ending
-from dynamo_sim.commands.arguments import given_path, given_text
+from dynamo_sim.commands.arguments import add_overrides, given_path, given_text
 from dynamo_sim.errors import OutputError
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("run", help="run a scenario", description=__doc__)
     parser.add_argument("scenario", metavar="SCENARIO", type=given_text, help="scenario file (YAML)")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="change one value, as fleet.workers=8 or scaling.0.workers=3; may be repeated",
-    )
+    add_overrides(parser, "change one value, as fleet.workers=8 or scaling.0.workers=3; may be repeated")
     output = parser.add_mutually_exclusive_group()
     output.add_argument(
         "--out",

@@ -5,21 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dynamo_sim.commands.arguments import given_text
+from dynamo_sim.commands.arguments import add_overrides, given_text
 
 
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("validate", help="check scenario files", description=__doc__)
     parser.add_argument("files", nargs="+", metavar="FILE", type=given_text, help="scenario file (YAML)")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="change one value, as in `run`; may be repeated",
-    )
+    add_overrides(parser, "change one value, as in `run`; may be repeated")
     parser.add_argument("--quiet", action="store_true", help="say nothing about good files")
     parser.set_defaults(handler=handle)
 

@@ -10,6 +10,13 @@ from dynamo_sim.fleet.fleet import Fleet, Stage
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.workload.request import Request
 
+DEMO = """\
+name: demo
+workload: {kind: synthetic, input_tokens: 100, output_tokens: 4, request_count: 5, arrival_interval_ms: 10}
+report: {plots: false, requests_format: csv}
+"""
+"""A scenario that takes no time."""
+
 
 def fleet(workers: int = 1, visible: bool = True, **engine: Any) -> Fleet:
     """A fleet with small engines: blocks of 4 tokens, 64 of them."""

@@ -12,15 +12,10 @@ import pytest
 from dynamo_sim import cli
 from dynamo_sim.scenario import load_scenario
 from dynamo_sim.simulation import run
+from tests.unit.helpers import DEMO
 
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "scenarios/data/chat_trace.jsonl"
-
-DEMO = """\
-name: demo
-workload: {kind: synthetic, input_tokens: 100, output_tokens: 4, request_count: 5, arrival_interval_ms: 10}
-report: {plots: false, requests_format: csv}
-"""
 
 
 @pytest.fixture(autouse=True)
