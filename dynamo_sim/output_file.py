@@ -76,16 +76,23 @@ def file_of_option(option: str, path: str | os.PathLike[str]) -> Iterator[Path]:
         raise OutputError(f"{option} {path}: cannot be written: {error.strerror or error}") from None
 
 
-def check_file_of_option(option: str, path: str | os.PathLike[str]) -> None:
+def check_file_of_option(option: str, path: str | os.PathLike[str], *endings: str) -> None:
     """Refuse at once what can be seen to be no place for a file.
 
+    Args:
+        endings: what the name may end in, if that matters: an input given by mistake is not replaced then. Pipes and
+            devices have names of their own.
+
     Raises:
-        ScenarioError: it is a folder, or a file stands in the way.
+        ScenarioError: it is a folder, a file stands in the way, or the name ends in something else.
     """
     if os.path.isdir(path):
         raise ScenarioError(f"{option} {path}: cannot be written: it is a folder")
     if (obstacle := in_the_way(real_path(path))) is not None:
         raise ScenarioError(f"{option} {path}: cannot be written: {obstacle} is not a folder")
+    is_special = os.path.exists(path) and not os.path.isfile(path)
+    if endings and not is_special and (found := Path(path).suffix.lower()) not in endings:
+        raise ScenarioError(f"{option} {path}: found the ending {found!r}; must be {' or '.join(endings)}")
 
 
 def check_picture_of_option(option: str, path: str | os.PathLike[str]) -> None:

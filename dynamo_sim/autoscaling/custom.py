@@ -93,6 +93,8 @@ def _check_decide(policy: Any, called: str) -> None:
     decide = getattr(policy, "decide", None)
     if not callable(decide):
         raise ScenarioError(f"policy {called}: has no method decide(now_s, view, fleet)")
+    if inspect.iscoroutinefunction(decide):
+        raise ScenarioError(f"policy {called}: decide must be a plain function, not async")
     try:
         inspect.signature(decide).bind(0.0, None, None)
     except TypeError as error:

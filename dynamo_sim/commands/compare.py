@@ -70,6 +70,7 @@ def handle(arguments: argparse.Namespace) -> int:
     """Check every variant before the first one runs."""
     from dynamo_sim.commands.loading import naming
     from dynamo_sim.commands.variants import variants
+    from dynamo_sim.errors import SimulationError
 
     chosen = list(variants(arguments.scenarios, arguments.overrides, arguments.vary))
     from dynamo_sim.simulation import run
@@ -78,8 +79,11 @@ def handle(arguments: argparse.Namespace) -> int:
     for label, path, scenario in chosen:
         if sys.stderr.isatty():
             print(f"running {label} ...", file=sys.stderr)
-        with naming(path):
-            results.append((label, run(scenario)))
+        try:
+            with naming(path):
+                results.append((label, run(scenario)))
+        except SimulationError as error:
+            raise SimulationError(f"{label}: {error}") from error
     if arguments.json:
         print(
             json.dumps(

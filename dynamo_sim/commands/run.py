@@ -61,7 +61,7 @@ def handle(arguments: argparse.Namespace) -> int:
         folder = usable_folder(arguments.out or Path("results") / scenario.name)
     replaced = folder is not None and is_result(folder)
     if arguments.html is not None:
-        check_file_of_option("--html", arguments.html)
+        check_file_of_option("--html", arguments.html, ".html", ".htm")
     started = time.perf_counter()
     with naming(arguments.scenario):
         result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())

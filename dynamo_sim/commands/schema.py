@@ -25,7 +25,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         sys.stdout.write(text)
     else:
-        check_file_of_option("--out", arguments.out)
+        check_file_of_option("--out", arguments.out, ".json")
         with file_of_option("--out", arguments.out) as draft:
             draft.write_text(text, encoding="utf-8")
     return 0

@@ -14,6 +14,9 @@ from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.sizes import MOST_WORKERS
 from dynamo_sim.workload.request import Outcome, Request
 
+MOST_REASONS = 2
+"""Stuck workers that are told one by one; the others are often stuck in the same way."""
+
 
 class Stage(Enum):
     """What the workers of a fleet do."""
@@ -342,10 +345,15 @@ class Fleet:
         """What is stuck, and why, for a person."""
         left = sum(worker.in_flight for worker in self.workers.values())
         parts = [f"the run reached a dead end with {left} in-flight requests remaining"]
+        stuck = 0
         for worker in self.workers.values():
             reason = worker.scheduler.stuck_reason()
             if reason:
-                parts.append(f"worker {worker.id}: {reason}")
+                stuck += 1
+                if stuck <= MOST_REASONS:
+                    parts.append(f"worker {worker.id}: {reason}")
+        if stuck > MOST_REASONS:
+            parts.append(f"{stuck - MOST_REASONS} more workers are stuck")
         return "; ".join(parts)
 
     # ------------------------------------------------------------ inside

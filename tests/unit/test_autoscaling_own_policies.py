@@ -140,3 +140,8 @@ def test_looks_a_hair_apart_are_refused() -> None:
 
 def test_targets_of_a_schedule_may_be_a_hair_apart() -> None:
     assert decide(SchedulePolicy([(5000.0, 3), (5000.25, 4)])).next_at_s == 5.00025
+
+
+def test_an_async_decide_is_refused_when_it_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="decide must be a plain function, not async"):
+        load(tmp_path, "class P:\n    reads = ()\n    async def decide(self, now_s, view, fleet): return 2\n")

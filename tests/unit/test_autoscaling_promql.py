@@ -293,3 +293,10 @@ def test_a_trigger_whose_query_gives_0_without_data_is_never_in_error() -> None:
     assert ignores_null("sum(vllm:num_requests_waiting) or vector(0)")
     assert not ignores_null("topk(1, my_queue)")
     assert ignores_null("(topk(1, my_queue) or vector(0))")
+
+
+def test_or_zero_behind_a_quantile_is_ignored_with_a_note() -> None:
+    quantile = "histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[1m])))"
+    found = parse_promql(f"{quantile} or vector(0)")
+    assert found.query == parse_promql(quantile).query and not found.or_zero
+    assert any("is NaN" in note for note in found.notes)

@@ -152,3 +152,21 @@ def test_validate_takes_changes_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["validate", "demo.yaml", "--set", "fleet.workers=3"]) == 0
     assert cli.main(["validate", "demo.yaml", "--set", "fleet.workers=x"]) == 2
     assert capsys.readouterr().err.startswith("--set fleet.workers=x: fleet.workers: found 'x'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("run", "demo.yaml", "--no-save", "--html", "demo.yaml"),
+            "--html demo.yaml: found the ending '.yaml'; must be .html or .htm\n",
+        ),
+        (("schema", "--out", "demo.yaml"), "--out demo.yaml: found the ending '.yaml'; must be .json\n"),
+    ],
+)
+def test_a_scenario_given_as_an_output_by_mistake_is_not_replaced(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr().err == message
+    assert Path("demo.yaml").read_text(encoding="utf-8") == DEMO

@@ -185,3 +185,10 @@ def test_names_say_what_differs(varied: str, names: list[str], monkeypatch: pyte
     nothing = SimpleNamespace(name="small", with_=lambda **_: None)
     monkeypatch.setattr("dynamo_sim.commands.loading.load_and_build", lambda *_: (nothing, []))
     assert [label for label, *_ in variants(["small.yaml"], [], [varied])] == names
+
+
+def test_a_variant_that_cannot_run_is_named(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = ["--set", "workload.output_tokens=200", "--set", "fleet.engine.block_size=16"]
+    pools = ["--vary", "fleet.engine.num_gpu_blocks=64,4"]
+    assert main(["compare", scenario, *answers, *pools]) == 1
+    assert "num_gpu_blocks=4: request 0 can never finish" in capsys.readouterr().err

@@ -281,3 +281,9 @@ def test_passes_that_a_coarse_clock_does_not_feel_keep_their_places(stretch: int
     ticks = answer({**load, "poll_ms": 6e17}, max_stretch_passes=stretch)["ticks"]
     shown = [s["num_prefill_requests"] for s in ticks[1]["decode_fpm_snapshots"]]
     assert shown[:3] == [1, 1, 0]  # the prefill of the second request before its decode steps
+
+
+def test_of_many_stuck_workers_two_are_told_one_by_one() -> None:
+    message = answer(case(5, [{"input_length": 8, "output_length": 0} for _ in range(5)]))["error"]
+    assert "worker 1: " in message and "worker 2: " not in message
+    assert message.endswith("; 3 more workers are stuck")

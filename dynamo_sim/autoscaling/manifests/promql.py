@@ -106,7 +106,7 @@ def _lower(tree: Tree, notes: list[str]) -> _Vector | float:
         case Aggregation():
             return _aggregate(tree, notes)
         case OrZero(inner):
-            return _or_zero(_lower(inner, notes))
+            return _or_zero(_lower(inner, notes), notes)
         case Binary():
             return _combine(tree.operator, _lower(tree.left, notes), _lower(tree.right, notes))
 
@@ -172,9 +172,12 @@ def _aggregate(tree: Aggregation, notes: list[str]) -> _Vector:
     return vector if vector.reduce is not None else replace(vector, reduce=tree.operator)
 
 
-def _or_zero(vector: _Vector | float) -> _Vector:
+def _or_zero(vector: _Vector | float, notes: list[str]) -> _Vector:
     if isinstance(vector, float):
         raise Unmapped("or vector(0) behind a number is not understood")
+    if vector.percent is not None:
+        notes.append("or vector(0) is ignored: a histogram_quantile of nothing is NaN, which is a value")
+        return vector
     if vector.reduce is None:
         raise Unmapped("or vector(0) adds a series beside those of the workers; write sum(...) or vector(0)")
     return replace(vector, or_zero=True)
