@@ -49,8 +49,9 @@ class ProfileTiming:
         self._decode = lru_cache(REMEMBERED)(self._work_out_decode)
 
     def warnings(self) -> Iterator[str]:
-        """What was asked outside the measured points."""
-        return self.outside_range.warnings()
+        """Durations that are too short, and what was asked outside the measured points."""
+        yield from (f"timing profile: {text}" for text in self.grid.floors())
+        yield from self.outside_range.warnings()
 
     def prefill_ms(self, batch: int, new_tokens: int) -> float:
         """Duration of a prefill of ``batch * new_tokens`` prompt tokens, in ms."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,13 @@ class ProfileGrid:
                 f"decode_itl has the shape {self.decode_itl.shape}, but {shape[0]} decode_active_kv_tokens "
                 f"(rows) and {shape[1]} decode_context_length (columns) need {shape}"
             )
+
+    def floors(self) -> Iterator[str]:
+        """One sentence for each kind of durations that are raised in a run (`spec 04, 4`)."""
+        if float(self.prefill_ttft_ms.min()) < 0.0:
+            yield "prefill durations below 0 ms count as 0 ms in a run"
+        if float(self.decode_itl.min()) < 1.0:
+            yield "decode durations below 1 ms count as 1 ms in a run"
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> ProfileGrid:

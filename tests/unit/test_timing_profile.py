@@ -95,6 +95,13 @@ def test_decode_is_the_plain_formula(grid: ProfileGrid, questions: list[tuple[in
     assert [timing.decode_ms(kv, 1, context) for kv, context in questions] == expected
 
 
+def test_durations_that_are_raised_in_a_run_are_told() -> None:
+    assert not list(timing().warnings())
+    assert list(timing(prefill_ttft_ms=[-5, 25, 30, 31]).warnings()) == [
+        "timing profile: prefill durations below 0 ms count as 0 ms in a run"
+    ]
+
+
 def test_questions_outside_the_measured_range_are_counted() -> None:
     profile = timing()
     for tokens in (5, 10, 100, 150, 400):
