@@ -68,6 +68,8 @@ def loops_of(policy: Any, name: str, period_s: float = 15.0, first_at_s: float |
     if own is not None:
         if not isinstance(own, list | tuple) or not all(isinstance(loop, Loop) for loop in own):
             raise ValueError(f"loops: is a list of Loop objects, got {shown(own)}")
+        if not own:
+            raise ValueError("loops: is empty, so nobody would ever look")
         return sorted(own, key=lambda loop: loop.order)
     period = getattr(policy, "period_s", None)
     first = getattr(policy, "first_at_s", None)

@@ -43,6 +43,7 @@ def decide(policy: Any, now_s: float = 5.0) -> Decision:
         ("reads = (1,)", "reads: has names of metrics and MetricQuery objects only, got 1"),
         ("loops = [None]", "loops: is a list of Loop objects, got [None]"),
         ("loops = 3", "loops: is a list of Loop objects, got 3"),
+        ("loops = ()", "loops: is empty, so nobody would ever look"),
         ("period_s = 'x'", "period_s: a period is longer than 0 s (at least 0.01 s), got 'x'"),
         ("period_s = True", "period_s: a period is longer than 0 s (at least 0.01 s), got True"),
         ("first_at_s = 10**400", "first_at_s: the first look is at 0 s or later, got 1000"),
