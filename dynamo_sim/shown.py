@@ -25,13 +25,12 @@ def cut(text: str, most: int = MOST_LETTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def is_text(text: str) -> bool:
-    """Whether a text has no bytes in it that are no letters, as an argument of a command line may."""
+def is_text(value: Any) -> bool:
+    """Whether it is a text that UTF-8 can hold: JSON can spell, and a command line can hold, what is none."""
     try:
-        text.encode()
+        return isinstance(value, str) and (value.isascii() or bool(value.encode()))
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def printable(text: str) -> str:

@@ -19,3 +19,6 @@ LEAST_PER_WORKER = 1e-6
 
 LARGEST_SCALE = 1e12
 """From one unit of a metric to another."""
+
+MOST_YAML_BYTES = 4 << 20
+"""Bytes of a scenario, a manifest or a configuration; YAML of this size takes half a minute to read."""

@@ -6,7 +6,7 @@ import sysconfig
 import traceback
 from pathlib import Path
 
-from dynamo_sim.shown import shown
+from dynamo_sim.shown import cut, shown
 
 _OURS = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")})
@@ -23,8 +23,7 @@ def raised(error: BaseException) -> str:
         said = " ".join(str(error).split())
     except Exception:
         said = "its text cannot be made"
-    if len(said) > MOST_LETTERS:
-        said = f"{said[: MOST_LETTERS - 3]}..."
+    said = cut(said, MOST_LETTERS)
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     place = "" if isinstance(error, SyntaxError) else _place(error)  # a SyntaxError says its place itself
     return f"{text}{place}"

@@ -93,7 +93,7 @@ def _controller(
     loops = _loops(policy, name, spec)
     found = [
         *warnings,
-        *unreachable_targets(policy, _facts(spec, scenario)),
+        *unreachable_targets(policy, _facts(policy, spec, scenario)),
         *hidden_metrics(_scraped(loops), _metrics(spec)),
         *blind_at_zero(policy, loops, 0 if spec is None else spec.min_workers),
     ]
@@ -147,7 +147,7 @@ def _budget(spec: Autoscaler | None, gpus_per_worker: int) -> Callable[[int], in
     return partial(clamp_to_budget, gpus_per_worker=gpus_per_worker, min_gpus=-1, max_gpus=spec.max_gpus)
 
 
-def _facts(spec: Autoscaler | None, scenario: Scenario) -> FleetFacts:
+def _facts(policy: Any, spec: Autoscaler | None, scenario: Scenario) -> FleetFacts:
     engine = scenario.fleet.engine
     ceilings: dict[str, float] = {"active_decode_blocks": float(engine.num_gpu_blocks)}
     if engine.max_num_seqs is not None:
@@ -156,6 +156,8 @@ def _facts(spec: Autoscaler | None, scenario: Scenario) -> FleetFacts:
     if spec is not None and spec.max_gpus is not None and engine.gpus_per_worker > 0:
         within = spec.max_gpus // engine.gpus_per_worker
         most = within if most is None else min(most, within)
+    if not isinstance(policy, SlaPolicy):
+        return FleetFacts(most, ceilings)  # nobody asks for durations, which may have to be read from a file
     timing = build_timing(engine)
     step_ms = timing.decode_ms(engine.block_size, 1, 1)
     longest_burst = 1 + (engine.aic_nextn or 0)

@@ -13,6 +13,7 @@ from dynamo_sim.autoscaling.blame import raised
 from dynamo_sim.autoscaling.decision import Policy
 from dynamo_sim.autoscaling.loop import loops_of, reads_of
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.scaling_policies import is_class_name
 from dynamo_sim.shown import shown
 
 
@@ -30,7 +31,7 @@ def load_policy(
         ScenarioError: no such module or class, the options do not fit, or what comes out is no policy.
     """
     module_name, _, attribute = name.partition(":")
-    if not all(part.isidentifier() for part in (*module_name.split("."), *attribute.split("."))):
+    if not is_class_name(name):
         raise ScenarioError(
             f"a policy of your own is named as module:Class, like my_policy:Halfway, got {shown(name)}"
         )

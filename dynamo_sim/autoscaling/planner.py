@@ -16,6 +16,7 @@ from dynamo_sim.autoscaling.guard import PolicyError
 from dynamo_sim.autoscaling.view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, ScenarioError
 from dynamo_sim.input_file import read_whole
+from dynamo_sim.sizes import MOST_YAML_BYTES
 
 PACKAGE, VERSION = "ai-dynamo", "1.3.1"
 """The one version whose bridge contract this is."""
@@ -24,9 +25,6 @@ HOW_TO_INSTALL = (
     f"pip install --no-deps {PACKAGE}=={VERSION} ai-dynamo-runtime=={VERSION} "
     "and then pip install 'dynamo-sim[planner]'"
 )
-
-MOST_BYTES = 4 << 20
-"""Of its configuration."""
 
 _QUIET: Mapping[str, Any] = {"report_interval_hours": None, "live_dashboard_port": 0}
 
@@ -84,7 +82,7 @@ class DynamoPlanner:
         package = _package()
         try:
             given = (
-                yaml.safe_load(read_whole(Path(config), MOST_BYTES).decode("utf-8"))
+                yaml.safe_load(read_whole(Path(config), MOST_YAML_BYTES).decode("utf-8"))
                 if isinstance(config, str | Path)
                 else config
             )

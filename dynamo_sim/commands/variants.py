@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from dynamo_sim.scenario.base import Path
 
 MOST_RUNS = 64
-LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,8 @@ def _names(values: list[str]) -> list[str]:
             and len(set(names)) == len(values)
             and any("/" in v or "{" in v for v in values)
         ):
-            return [cut(name, LONGEST_VALUE) for name in names]
-    cuts = [cut(value, LONGEST_VALUE) for value in values]
+            return [cut(name) for name in names]
+    cuts = [cut(value) for value in values]
     return cuts if len(set(cuts)) == len(set(values)) else list(values)
 
 

@@ -8,7 +8,7 @@ its own.
 from __future__ import annotations
 
 from dynamo_sim.engine.sglang_sequence import SglangSequence
-from dynamo_sim.kv.radix_cache import RadixCache
+from dynamo_sim.kv.radix_cache import Node, RadixCache
 
 
 def begin(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | None:
@@ -56,14 +56,9 @@ def keep(cache: RadixCache, sequence: SglangSequence, pages: int, stamp: int, by
         return
     anchor = sequence.anchor
     assert anchor is not None
-    _announce(cache, sequence, pages * cache.page_tokens)
-    depth = anchor.high
-    node, present = cache.put(anchor, sequence, pages, by_page)
-    if present and cache.events is not None:
-        sequence.duplicates.append((depth, depth + present))
+    node = _put(cache, anchor, sequence, pages, by_page)
     cache.lock(node, above=anchor)
     sequence.anchor = node
-    sequence.duplicate_pages += present
     sequence.kept_pages = pages
     sequence.touched = stamp
 
@@ -82,13 +77,12 @@ def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
     cache.free += tokens - pages * page
     if pages:
         stamp = cache.now()
-        _announce(cache, sequence, tokens)
-        depth = anchor.high
-        node, present = cache.put(anchor, sequence, pages, by_page)
+        node = _put(cache, anchor, sequence, pages, by_page)
+        for first, last in sequence.duplicates:
+            cache.free += (last - first) * page
         if cache.events is not None:
-            duplicates = [*sequence.duplicates, (depth, depth + present)]
-            cache.events.removed(name for first, last in duplicates for name in sequence.names[first:last])
-        cache.free += (sequence.duplicate_pages + present) * page
+            names = sequence.names
+            cache.events.removed(name for first, last in sequence.duplicates for name in names[first:last])
         cache.refresh(node, anchor, stamp)
         cache.unlock(anchor, stamp)
     else:
@@ -116,10 +110,23 @@ def retract(cache: RadixCache, sequence: SglangSequence) -> None:
 def forget(sequence: SglangSequence) -> None:
     """Make a sequence one that holds nothing."""
     sequence.anchor = None
-    sequence.have = sequence.kept_pages = sequence.duplicate_pages = sequence.touched = 0
-    sequence.announced_pages = 0
-    sequence.duplicates = []
+    sequence.have = sequence.kept_pages = sequence.announced_pages = sequence.touched = 0
+    sequence.duplicates.clear()
     sequence.fresh = True
+
+
+def _put(cache: RadixCache, anchor: Node, sequence: SglangSequence, pages: int, by_page: bool) -> Node:
+    """Make the first ``pages`` pages of a sequence cached below its anchor, and note those that were there already.
+
+    Returns:
+        The node at their end.
+    """
+    _announce(cache, sequence, pages * cache.page_tokens)
+    depth = anchor.high
+    node, present = cache.put(anchor, sequence, pages, by_page)
+    if present:
+        sequence.duplicates.append((depth, depth + present))
+    return node
 
 
 def _announce(cache: RadixCache, sequence: SglangSequence, tokens: int) -> None:

@@ -20,8 +20,7 @@ class SglangSequence:
         generated: tokens generated so far. Stale while it runs in lockstep.
         have: its first ``have`` tokens own slots. Stale while it runs, when it has them all.
         kept_pages: so many pages at its beginning it has put into the tree. Stale while it runs in lockstep.
-        duplicate_pages: how many of those the tree had already; it holds slots of its own for them.
-        duplicates: which ones, as (first, behind the last); known only when a router listens.
+        duplicates: which of those the tree had already, as (first, behind the last); their slots are its own.
         announced_pages: so many pages at its beginning a router has been told of, as far as they have names.
         anchor: the node of the tree it locks.
         touched: stamp of its latest keep, 0 for none since it began.
@@ -34,7 +33,6 @@ class SglangSequence:
     __slots__ = (
         "anchor",
         "announced_pages",
-        "duplicate_pages",
         "duplicates",
         "emitted_ms",
         "entry",
@@ -63,7 +61,6 @@ class SglangSequence:
         self.generated = 0
         self.have = 0
         self.kept_pages = 0
-        self.duplicate_pages = 0
         self.duplicates: list[tuple[int, int]] = []
         self.announced_pages = 0
         self.anchor: Node | None = None

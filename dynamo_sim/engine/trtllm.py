@@ -16,8 +16,6 @@ class TrtllmScheduler(VllmScheduler):
         return super().new_sequence(request, min(max_output_tokens, room) if room > 0 else max_output_tokens)
 
     def judge(self, sequence: Sequence) -> int | None:
-        if not sequence.prompt_tokens:
-            return 0  # the room is not looked at
         cached, held = self.pool.cached_prefix(sequence)
         size = self.block_size
         need = max(0, self._final_blocks(sequence) - held // size)

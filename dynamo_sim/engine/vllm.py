@@ -182,8 +182,6 @@ class VllmScheduler:
 
     def judge(self, sequence: Sequence) -> int | None:
         """Cached tokens of the head of the queue if it may be admitted now, None if it has to wait (`spec 02, 8`)."""
-        if not sequence.prompt_tokens:
-            return 0  # the room is not looked at, also when there are generated tokens to compute again
         blocks = -(-sequence.tokens // self.block_size)
         available = self.pool.available
         cached, held = self.pool.cached_prefix(sequence)
@@ -304,7 +302,8 @@ class VllmScheduler:
                 self._leave_queue(head)
                 plan.rejected.append(head)
                 continue
-            cached = self.judge(head)
+            # With an empty prompt the room is not looked at, also when there are generated tokens to compute again.
+            cached = self.judge(head) if head.prompt_tokens else 0
             if cached is None:
                 return
             before = plan.budget
@@ -372,7 +371,7 @@ class VllmScheduler:
         following = openings[residue]
         if following > available:
             return None
-        duration = first_duration = self.decode_ms(active, count, context)
+        duration = self.decode_ms(active, count, context)
         if now_ms + duration == now_ms:
             last = number + 1  # passes of no time belong to the instant they run in, each in its place
         now = now_ms
@@ -394,8 +393,8 @@ class VllmScheduler:
             if opens or matters:
                 context += 1
                 duration = self.decode_ms(active, count, context)
-                if (duration == 0.0) != (first_duration == 0.0):
-                    break  # passes of no time belong to the instant they run in
+                if duration == 0.0:
+                    break
         self._in_stretch = True
         if self._newcomers:
             for sequence in self._newcomers:

@@ -344,17 +344,13 @@ class Fleet:
     def dead_end(self) -> str:
         """What is stuck, and why, for a person."""
         left = sum(worker.in_flight for worker in self.workers.values())
-        parts = [f"the run reached a dead end with {left} in-flight requests remaining"]
-        stuck = 0
-        for worker in self.workers.values():
-            reason = worker.scheduler.stuck_reason()
-            if reason:
-                stuck += 1
-                if stuck <= MOST_REASONS:
-                    parts.append(f"worker {worker.id}: {reason}")
-        if stuck > MOST_REASONS:
-            parts.append(f"{stuck - MOST_REASONS} more workers are stuck")
-        return "; ".join(parts)
+        what = f"the run reached a dead end with {left} in-flight requests remaining"
+        whys = ((worker.id, worker.scheduler.stuck_reason()) for worker in self.workers.values())
+        reasons = [f"worker {worker_id}: {why}" for worker_id, why in whys if why]
+        more = len(reasons) - MOST_REASONS
+        if more > 0:
+            reasons[MOST_REASONS:] = [f"{more} more workers are stuck"]
+        return "; ".join([what, *reasons])
 
     # ------------------------------------------------------------ inside
 

@@ -71,6 +71,15 @@ class CheckedSpec(Spec):
         return iter(())
 
 
+def repeats(values: Iterable[float]) -> Iterator[tuple[int, int]]:
+    """Position of every value that was there before, and of the first one like it."""
+    first_at: dict[float, int] = {}
+    for position, value in enumerate(values):
+        first = first_at.setdefault(value, position)
+        if first != position:
+            yield position, first
+
+
 def dotted(path: Path) -> str:
     """``("scaling", 0, "workers")`` as people write it: ``scaling.0.workers``."""
     return ".".join(cut(str(part)) for part in path)

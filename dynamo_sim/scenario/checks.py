@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dynamo_sim.scenario.base import Path
+from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.scaling_policies import SlaScaling
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload
@@ -43,14 +43,12 @@ def _fleet_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
 
 
 def _scaling_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
-    first_at: dict[float, int] = {}
-    for position, step in enumerate(scenario.scaling):
-        if step.at_ms in first_at:
-            yield (
-                ("scaling", position, "at_ms"),
-                f"found {step.at_ms:g}, the time of scaling.{first_at[step.at_ms]} too; must differ",
-            )
-        first_at.setdefault(step.at_ms, position)
+    times = [step.at_ms for step in scenario.scaling]
+    for position, first in repeats(times):
+        yield (
+            ("scaling", position, "at_ms"),
+            f"found {times[position]:g}, the time of scaling.{first} too; must differ",
+        )
     workload = scenario.workload
     if scenario.scaling and isinstance(workload, TraceWorkload) and workload.format != "mooncake":
         yield ("workload", "format"), f"found {workload.format!r}; must be 'mooncake' in a run with scaling"

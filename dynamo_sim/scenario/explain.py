@@ -10,8 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from dynamo_sim.scenario.base import LARGEST_COUNT, Path, Problems, dotted
-
-LONGEST_FOUND = 60
+from dynamo_sim.shown import cut
 
 MOST_HOMES = 4
 """A key that is known in more sections than this was hardly meant for one of them."""
@@ -138,8 +137,7 @@ def found(value: Any) -> str:
         return "a section of keys"
     if isinstance(value, list | tuple):
         return "a list"
-    text = repr(value)
-    return text if len(text) <= LONGEST_FOUND else text[: LONGEST_FOUND - 3] + "..."
+    return cut(repr(value))
 
 
 def _listed(options: Iterable[str]) -> str:

@@ -18,9 +18,7 @@ from dynamo_sim.scenario.files import BASE_DIR, PATH_KEYS
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.yaml_source import Source, read_yaml
 from dynamo_sim.shown import cut
-
-MOST_BYTES = 4 << 20
-"""Longest scenario file; rows and measurements belong in files of their own."""
+from dynamo_sim.sizes import MOST_YAML_BYTES
 
 LONGEST_OVERRIDE = 200
 """Letters of an override that a message repeats."""
@@ -83,7 +81,7 @@ def _texts(overrides: Iterable[str]) -> list[str]:
 
 def _text_of(file: FilePath) -> str:
     try:
-        return read_whole(file, MOST_BYTES).decode("utf-8-sig")
+        return read_whole(file, MOST_YAML_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         raise ScenarioError(f"{file}: no such file") from None
     except IsADirectoryError:

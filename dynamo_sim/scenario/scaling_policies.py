@@ -15,7 +15,16 @@ from pydantic import (
     model_validator,
 )
 
-from dynamo_sim.scenario.base import Count, Fraction, NonNegative, Path, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.base import (
+    Count,
+    Fraction,
+    NonNegative,
+    Path,
+    PositiveCount,
+    Problems,
+    Spec,
+    repeats,
+)
 from dynamo_sim.scenario.cluster_policies import HpaScaling, KedaScaling, KpaScaling, ManifestScaling
 from dynamo_sim.scenario.files import existing_path
 from dynamo_sim.scenario.policy_parts import (
@@ -39,9 +48,14 @@ def _checked_config(value: Any, info: ValidationInfo) -> Any:
     raise ValueError("must be a section of keys, or the path of a file with one")
 
 
-def _checked_class(text: str) -> str:
+def is_class_name(text: str) -> bool:
+    """Whether it is like ``module:Class``."""
     module, _, attribute = text.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+    return all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))
+
+
+def _checked_class(text: str) -> str:
+    if not is_class_name(text):
         raise ValueError("must be module:Class, like my_policy:Halfway for the class Halfway of my_policy.py")
     return text
 
@@ -103,12 +117,12 @@ class ScheduleScaling(PolicySpec):
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         if not self.at_ms and not self.cron and self.default is None:
             yield ("at_ms",), "missing; a schedule needs at_ms, cron or default"
-        first_at: dict[float, int] = {}
-        for position, step in enumerate(self.at_ms):
-            first = first_at.setdefault(step.t, position)
-            if first != position:
-                earlier = f"at_ms.{first}, whose target is {self.at_ms[first].target}"
-                yield ("at_ms", position, "t"), f"found {step.t:g}, the time of {earlier}, too; must differ"
+        for position, first in repeats(step.t for step in self.at_ms):
+            earlier = self.at_ms[first]
+            yield (
+                ("at_ms", position, "t"),
+                f"found {earlier.t:g}, the time of at_ms.{first}, whose target is {earlier.target}, too; must differ",
+            )
 
 
 class TargetTrackingScaling(Metric, PolicySpec):

@@ -18,6 +18,7 @@ from dynamo_sim.scenario.checks import conflicts
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.explain import explain
 from dynamo_sim.scenario.files import BASE_DIR
+from dynamo_sim.scenario.policy_parts import Workers
 from dynamo_sim.scenario.startup import Startup
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 from dynamo_sim.sizes import MOST_WORKERS
@@ -69,7 +70,7 @@ class ScalingStep(Spec):
     at_ms: NonNegative
     """When, in virtual time."""
 
-    workers: Annotated[int, Field(ge=0, le=MOST_WORKERS)] | None = None
+    workers: Workers | None = None
     """Workers wanted from then on, starting ones included; null = look, and change nothing."""
 
 

@@ -112,7 +112,7 @@ class AggregatedServing(LookAhead):
         if process.is_reported:
             return
         for other in self._processes.values():
-            if other.step is not None and len(other.step.ends_ms) > 1 and now in other.step.ends_ms:
+            if other.step is not None and other.step.has_boundary_at(now):
                 other.cut(now)
         self._add(process.order, process)
 

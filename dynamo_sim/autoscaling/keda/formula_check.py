@@ -21,6 +21,8 @@ UNBOUNDED = (0.0, 1.0, 1000.0)
 
 MOST_TRIALS = 5000
 
+Ceiling = Callable[[MetricQuery, int], float | None]
+
 
 def misread_names(formula: Formula, triggers: Sequence[Trigger]) -> list[str]:
     """Names in a formula that have no value, and why."""
@@ -42,19 +44,17 @@ def shared_names(triggers: Sequence[Trigger]) -> list[str]:
     return [name for name in dict.fromkeys(names) if names.count(name) > 1]
 
 
-def doubtful_formula(spec: ScaledObjectSpec, ceiling: Callable[[MetricQuery], float | None]) -> list[str]:
+def doubtful_formula(spec: ScaledObjectSpec, ceiling: Ceiling) -> list[str]:
     """One line each for a formula that reads no trigger, can fail, or can be negative.
 
     Args:
         spec: of a ScaledObject; without modifiers there is nothing to say.
-        ceiling: the largest answer to a query for one worker, where there is one.
+        ceiling: the largest answer to a query, where there is one; of a sum over so many workers.
     """
     return [] if spec.modifiers is None else list(_lines(spec.modifiers, spec, ceiling))
 
 
-def _lines(
-    modifiers: Modifiers, spec: ScaledObjectSpec, ceiling: Callable[[MetricQuery], float | None]
-) -> Iterator[str]:
+def _lines(modifiers: Modifiers, spec: ScaledObjectSpec, ceiling: Ceiling) -> Iterator[str]:
     formula = modifiers.formula
     called = f"the formula {formula.text!r}"
     if not formula.names:
@@ -84,16 +84,10 @@ def _lines(
     yield from (line for line in (failed, negative) if line)
 
 
-def _trials(
-    trigger: Trigger, max_replicas: int, ceiling: Callable[[MetricQuery], float | None]
-) -> tuple[float, ...]:
+def _trials(trigger: Trigger, max_replicas: int, ceiling: Ceiling) -> tuple[float, ...]:
     if isinstance(trigger, CronTrigger):
         return OUTSIDE_CRON, float(trigger.desired)
     if isinstance(trigger, ResourceTrigger):
         return ()
-    top = ceiling(trigger.query)
-    if top is None:
-        return UNBOUNDED
-    if trigger.query.reduce == "sum" and trigger.query.spec.per_worker:
-        top *= max_replicas
-    return 0.0, top / 2, top
+    top = ceiling(trigger.query, max_replicas)
+    return UNBOUNDED if top is None else (0.0, top / 2, top)

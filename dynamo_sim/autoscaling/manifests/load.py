@@ -22,11 +22,9 @@ from dynamo_sim.autoscaling.manifests.yaml_text import Lines, read_documents
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.input_file import read_whole
 from dynamo_sim.shown import shown
+from dynamo_sim.sizes import MOST_YAML_BYTES
 
 MOST_OTHERS_TOLD = 5
-
-MOST_BYTES = 4 << 20
-"""More is no manifest; YAML of this size takes half a minute as it is."""
 
 KNATIVE_KINDS = ("Service", "Configuration", "Revision", "PodAutoscaler")
 
@@ -134,7 +132,7 @@ def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tupl
     if isinstance(source, Path) or ("\n" not in text.strip() and not text.lstrip().startswith("{")):
         place = called or text
         try:
-            text = read_whole(Path(source).expanduser(), MOST_BYTES).decode("utf-8")
+            text = read_whole(Path(source).expanduser(), MOST_YAML_BYTES).decode("utf-8")
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ScenarioError(f"{place[:200]}: cannot be read: {reason}") from error

@@ -36,12 +36,14 @@ class FleetFacts:
     fastest_ttft_ms: float = 0.0
     fastest_itl_ms: float = 0.0
 
-    def ceiling(self, query: MetricQuery) -> float | None:
-        """The largest answer for one worker, in the query's own unit; None for no bound."""
+    def ceiling(self, query: MetricQuery, workers: int = 1) -> float | None:
+        """The largest answer for one worker, or a sum over ``workers``, in the query's own unit; None for no bound."""
         if query.over not in ("last", "avg") and query.spec.ceiling is None:
             return None
         top = self.ceilings.get(query.metric, query.spec.ceiling)
-        return None if top is None else top * query.scale
+        if top is None:
+            return None
+        return top * query.scale * (workers if query.reduce == "sum" and query.spec.per_worker else 1)
 
 
 def unreachable_targets(policy: Any, facts: FleetFacts | None = None) -> list[str]:
@@ -112,12 +114,8 @@ def _activation(trigger: MetricTrigger, max_replicas: int, facts: FleetFacts) ->
             f"{trigger.name or trigger.query} is never below 0, so with the activation threshold "
             f"{trigger.activation:g} it is active for ever"
         )
-    top = facts.ceiling(trigger.query)
-    if top is None:
-        return
-    if trigger.query.reduce == "sum" and trigger.query.spec.per_worker:
-        top *= max_replicas
-    if trigger.activation >= top:
+    top = facts.ceiling(trigger.query, max_replicas)
+    if top is not None and trigger.activation >= top:
         yield (
             f"{trigger.name or trigger.query} is never above {top:g}, so the activation threshold "
             f"{trigger.activation:g} never wakes the fleet"

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from dynamo_sim.report.plots.style import BLUE
 from dynamo_sim.timing.profile_grid import Floats
 from dynamo_sim.timing.profile_source import Profile
 
-BLUE = "#0072B2"
 MOST_LINES = 7  # context lengths drawn; more could not be told apart
 LOG_BELOW = 0.2  # an axis is logarithmic when half of its points lie in this first part of it
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_sim.shown import is_text
 from dynamo_sim.workload.conversations import Workflow, sped_up
 from dynamo_sim.workload.trace.fields import (
     brief,
     check_lengths,
     check_record,
-    is_text,
     number,
     plain_number,
     text,

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from math import floor, inf, isfinite
 from typing import Any
 
+from dynamo_sim.shown import cut, is_text
 from dynamo_sim.sizes import MOST_TOKENS
 from dynamo_sim.workload.trace.decimals import read_decimal
 from dynamo_sim.workload.trace.lines import BadLine, RepeatedKeys
@@ -21,9 +22,6 @@ I32_MAX = (1 << 31) - 1
 
 MOST_DIGITS = 20
 """Whole numbers in messages are cut to so many digits; every one that is allowed has fewer."""
-
-MOST_LETTERS = 60
-"""Names in messages are cut to so many letters."""
 
 
 def check_record(record: Any, known: frozenset[str]) -> None:
@@ -65,8 +63,7 @@ def plain_number(value: float) -> str:
 
 def brief(name: str) -> str:
     """A name for a message: on one line, and shortened."""
-    name = " ".join(name.split())
-    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 3]}..."
+    return cut(" ".join(name.split()))
 
 
 def half_up(value: float) -> int:
@@ -131,13 +128,6 @@ def text(record: dict[str, Any], name: str) -> str | None:
     if value is not None and not is_text(value):
         raise BadLine(f"failed to parse as JSON: {name} has half of a surrogate pair, which is no character")
     return value
-
-
-def is_text(value: Any) -> bool:
-    """Whether it is a text that UTF-8 can hold: JSON can spell what is none."""
-    if not isinstance(value, str):
-        return False
-    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def whole_list(record: dict[str, Any], name: str, high: int = U64_MAX) -> list[int] | None:
