@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.scheduler import Scheduler
-from dynamo_sim.engine.trtllm import TrtllmScheduler
-from dynamo_sim.engine.vllm import VllmScheduler
+from dynamo_sim.engine.vllm.scheduler import VllmScheduler
+from dynamo_sim.engine.vllm.trtllm import TrtllmScheduler
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.timing.pass_timing import PassTiming
@@ -39,7 +39,7 @@ def scheduler_factory(
 
 def _engine_class(engine_type: str) -> Callable[..., Scheduler]:
     if engine_type == "sglang":
-        from dynamo_sim.engine.sglang import SglangScheduler
+        from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 
         return SglangScheduler
     return TrtllmScheduler if engine_type == "trtllm" else VllmScheduler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from dynamo_sim.engine.sequence import Sequence
+from dynamo_sim.engine.vllm.sequence import Sequence
 
 
 class Lockstep:

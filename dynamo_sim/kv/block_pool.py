@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dynamo_sim.engine.sequence import Sequence
+    from dynamo_sim.engine.vllm.sequence import Sequence
 
 
 class OwnRun:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamo_sim.engine.vllm import VllmScheduler
+from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 from tests.parity.answer import answer
 from tests.parity.cases import Case, golden, topics
 from tests.parity.compare import differences

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynamo_sim.clock import Clock
 from dynamo_sim.engine.build import scheduler_factory
-from dynamo_sim.engine.vllm import VllmScheduler
+from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet, Stage

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynamo_sim.engine.scheduler import Scheduler
-from dynamo_sim.engine.sglang import SglangScheduler
+from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.scenario.engine_args import EngineArgs

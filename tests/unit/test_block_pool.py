@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_sim.engine.sequence import Sequence
+from dynamo_sim.engine.vllm.sequence import Sequence
 from dynamo_sim.kv.block_pool import BlockPool
 from tests.unit.helpers import request
 

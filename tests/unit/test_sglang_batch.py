@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from dynamo_sim.engine.sglang_admission import Room
-from dynamo_sim.engine.sglang_batch import NEVER, RunningBatch
-from dynamo_sim.engine.sglang_ratio import NewTokenRatio
-from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.engine.sglang.admission import Room
+from dynamo_sim.engine.sglang.batch import NEVER, RunningBatch
+from dynamo_sim.engine.sglang.ratio import NewTokenRatio
+from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.kv.prefix import PrefixInterner
 from tests.unit.sglang_driver import request
 

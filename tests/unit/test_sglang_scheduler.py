@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from dynamo_sim.engine import sglang_memory as memory
-from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.engine.sglang import memory
+from dynamo_sim.engine.sglang.sequence import SglangSequence
 from tests.unit.sglang_driver import ends, engine, request, run
 
 PASSES = pytest.mark.parametrize("max_passes", [1, 1_000_000])

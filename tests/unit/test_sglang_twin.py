@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_sim.engine.sglang import SglangScheduler
-from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.engine.sglang.scheduler import SglangScheduler
+from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs

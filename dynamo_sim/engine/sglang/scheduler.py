@@ -5,16 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine import sglang_memory as memory
-from dynamo_sim.engine.sglang_admission import Admission, Piece, admit
-from dynamo_sim.engine.sglang_batch import RunningBatch
-from dynamo_sim.engine.sglang_dead_end import dead_end_reason, refuse_dead_end
-from dynamo_sim.engine.sglang_decode import decode, emit
-from dynamo_sim.engine.sglang_queue import WaitingQueue
-from dynamo_sim.engine.sglang_ratio import NewTokenRatio
-from dynamo_sim.engine.sglang_sequence import SglangSequence
-from dynamo_sim.engine.sglang_stats import add_queue, scheduled_stats, stretch_stats
-from dynamo_sim.engine.sglang_stretch import plan_stretch
+from dynamo_sim.engine.sglang import memory
+from dynamo_sim.engine.sglang.admission import Admission, Piece, admit
+from dynamo_sim.engine.sglang.batch import RunningBatch
+from dynamo_sim.engine.sglang.dead_end import dead_end_reason, refuse_dead_end
+from dynamo_sim.engine.sglang.decode import decode, emit
+from dynamo_sim.engine.sglang.queue import WaitingQueue
+from dynamo_sim.engine.sglang.ratio import NewTokenRatio
+from dynamo_sim.engine.sglang.sequence import SglangSequence
+from dynamo_sim.engine.sglang.stats import add_queue, scheduled_stats, stretch_stats
+from dynamo_sim.engine.sglang.stretch import plan_stretch
 from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.cache_events import CacheEvents
 from dynamo_sim.kv.prefix import PrefixInterner

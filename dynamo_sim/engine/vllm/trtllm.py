@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dynamo_sim.engine.pass_plan import PassPlan
-from dynamo_sim.engine.sequence import Sequence
-from dynamo_sim.engine.vllm import VllmScheduler
+from dynamo_sim.engine.vllm.pass_plan import PassPlan
+from dynamo_sim.engine.vllm.scheduler import VllmScheduler
+from dynamo_sim.engine.vllm.sequence import Sequence
 from dynamo_sim.workload.request import Request
 
 

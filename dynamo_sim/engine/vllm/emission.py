@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.pass_plan import PassPlan
-from dynamo_sim.engine.sequence import Sequence
 from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.vllm.pass_plan import PassPlan
+from dynamo_sim.engine.vllm.sequence import Sequence
 
 if TYPE_CHECKING:
-    from dynamo_sim.engine.vllm import VllmScheduler
+    from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 
 
 def ready(sequences: list[Sequence]) -> list[Sequence]:

@@ -6,12 +6,12 @@ from itertools import accumulate, takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.pass_plan import PassPlan
 from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.metrics.variance import variance, variance_of_sums
 
 if TYPE_CHECKING:
-    from dynamo_sim.engine.vllm import VllmScheduler
+    from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 
 
 def scheduled_stats(engine: VllmScheduler, plan: PassPlan) -> PassStats:

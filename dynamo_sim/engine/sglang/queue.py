@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.kv.radix_cache import RadixCache
 
 MOST_SORTED = 128

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from itertools import accumulate, repeat
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.sglang_admission import Admission, closeness
+from dynamo_sim.engine.sglang.admission import Admission, closeness
 from dynamo_sim.engine.step import Step
 
 if TYPE_CHECKING:
-    from dynamo_sim.engine.sglang import SglangScheduler
+    from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 
 
 def plan_stretch(

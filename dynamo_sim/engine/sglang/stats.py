@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.sglang_admission import Piece
+from dynamo_sim.engine.sglang.admission import Piece
 from dynamo_sim.engine.step import PassStats
 from dynamo_sim.metrics.variance import variance, variance_of_sums
 
 if TYPE_CHECKING:
-    from dynamo_sim.engine.sglang import SglangScheduler
+    from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 
 
 def scheduled_stats(engine: SglangScheduler, pieces: list[Piece]) -> PassStats:

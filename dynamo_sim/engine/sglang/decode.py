@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine import sglang_memory as memory
-from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.engine.sglang import memory
+from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.engine.step import PassStats, Step
 
 if TYPE_CHECKING:
-    from dynamo_sim.engine.sglang import SglangScheduler
+    from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 
 
 def decode(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.engine.sglang.sequence import SglangSequence
 
 NEVER = 1 << 62
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from dynamo_sim.engine.sglang_admission import demand
+from dynamo_sim.engine.sglang.admission import demand
 from dynamo_sim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from dynamo_sim.engine.sglang import SglangScheduler
+    from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 
 
 def refuse_dead_end(engine: SglangScheduler) -> NoReturn:

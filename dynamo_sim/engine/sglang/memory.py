@@ -7,7 +7,7 @@ its own.
 
 from __future__ import annotations
 
-from dynamo_sim.engine.sglang_sequence import SglangSequence
+from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.kv.radix_cache import Node, RadixCache
 
 

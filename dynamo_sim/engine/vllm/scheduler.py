@@ -6,12 +6,12 @@ from bisect import bisect_right
 from collections import deque
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.emission import emit_bursts, emit_tokens
 from dynamo_sim.engine.lockstep import Lockstep
-from dynamo_sim.engine.pass_plan import PassPlan, Work
-from dynamo_sim.engine.pass_stats import add_queue, scheduled_stats, stretch_stats
-from dynamo_sim.engine.sequence import Sequence
 from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.vllm.emission import emit_bursts, emit_tokens
+from dynamo_sim.engine.vllm.pass_plan import PassPlan, Work
+from dynamo_sim.engine.vllm.sequence import Sequence
+from dynamo_sim.engine.vllm.stats import add_queue, scheduled_stats, stretch_stats
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
