@@ -9,37 +9,34 @@ the manifest of a cluster into a policy.
 from __future__ import annotations
 
 from dynamo_sim.autoscaling.budget import clamp_pair_to_budget, clamp_to_budget
-from dynamo_sim.autoscaling.custom import as_policy, load_policy
 from dynamo_sim.autoscaling.decision import Decision, DecisionRecord, Policy
-from dynamo_sim.autoscaling.fixed import FixedPolicy
+from dynamo_sim.autoscaling.fleet_view import FleetView, Sample, StaticView, View, WorkerPhase, WorkerView
 from dynamo_sim.autoscaling.guard import Bounds, Guarded, PolicyError
-from dynamo_sim.autoscaling.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
-from dynamo_sim.autoscaling.keda import KedaPolicy, ScaledObjectSpec
-from dynamo_sim.autoscaling.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
+from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.manifests.load import Manifest, load_manifest
+from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.loop import Applied, Autoscaler, FleetHandle, Loop, loops_of, reads_of
-from dynamo_sim.autoscaling.manifests import Manifest, ManifestOptions, load_manifest
-from dynamo_sim.autoscaling.manifests.reach import FleetFacts, unreachable_targets
-from dynamo_sim.autoscaling.metrics import (
-    MetricsPipeline,
-    MetricsSettings,
-    Observations,
-    Sampler,
-    scrape_offsets,
-)
-from dynamo_sim.autoscaling.planner import (
+from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline, scrape_offsets
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.metrics.sampler import Observations, Sampler
+from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
+from dynamo_sim.autoscaling.policies.custom import as_policy, load_policy
+from dynamo_sim.autoscaling.policies.dynamo_planner import (
     DynamoPlanner,
     DynamoPlannerPolicy,
     PlannerUnavailable,
     engine_capabilities,
 )
-from dynamo_sim.autoscaling.predictive import PredictivePolicy
-from dynamo_sim.autoscaling.query import MetricQuery
-from dynamo_sim.autoscaling.queue_proportional import QueueProportionalPolicy
-from dynamo_sim.autoscaling.schedule import CronTarget, SchedulePolicy
-from dynamo_sim.autoscaling.sla import EngineLimits, SlaPolicy, SlaSettings
-from dynamo_sim.autoscaling.step_scaling import Step, StepAlarm, StepScalingPolicy
-from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
-from dynamo_sim.autoscaling.view import FleetView, Sample, StaticView, View, WorkerPhase, WorkerView
+from dynamo_sim.autoscaling.policies.fixed import FixedPolicy
+from dynamo_sim.autoscaling.policies.predictive import PredictivePolicy
+from dynamo_sim.autoscaling.policies.queue_proportional import QueueProportionalPolicy
+from dynamo_sim.autoscaling.policies.schedule import CronTarget, SchedulePolicy
+from dynamo_sim.autoscaling.policies.sla import EngineLimits, SlaPolicy, SlaSettings
+from dynamo_sim.autoscaling.policies.step_scaling import Step, StepAlarm, StepScalingPolicy
+from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
+from dynamo_sim.autoscaling.reach import FleetFacts, unreachable_targets
 from dynamo_sim.autoscaling.wiring import pipelines_for
 
 __all__ = [

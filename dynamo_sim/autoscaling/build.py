@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_sim.autoscaling.budget import clamp_to_budget
-from dynamo_sim.autoscaling.custom import as_policy, load_policy
+from dynamo_sim.autoscaling.controller import AutoscalerController
 from dynamo_sim.autoscaling.decision import Policy
-from dynamo_sim.autoscaling.fixed import FixedPolicy
 from dynamo_sim.autoscaling.guard import Bounds
-from dynamo_sim.autoscaling.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
-from dynamo_sim.autoscaling.hpa.quantity import quantity_milli
-from dynamo_sim.autoscaling.hpa.spec import (
+from dynamo_sim.autoscaling.kubernetes.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.hpa.quantity import quantity_milli
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
     DEFAULT_DOWN,
     DEFAULT_UP,
     TOTAL_TYPES,
@@ -25,24 +24,36 @@ from dynamo_sim.autoscaling.hpa.spec import (
     HpaDirection,
     HpaRule,
 )
-from dynamo_sim.autoscaling.keda import KedaPolicy, ScaledObjectSpec
-from dynamo_sim.autoscaling.keda.formula import Formula
-from dynamo_sim.autoscaling.keda.formula_check import misread_names, shared_names
-from dynamo_sim.autoscaling.keda.spec import CronTrigger, Fallback, MetricTrigger, Modifiers, Trigger
-from dynamo_sim.autoscaling.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
+from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
+from dynamo_sim.autoscaling.kubernetes.keda.formula_check import misread_names, shared_names
+from dynamo_sim.autoscaling.kubernetes.keda.spec import (
+    CronTrigger,
+    Fallback,
+    MetricTrigger,
+    Modifiers,
+    Trigger,
+)
+from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.manifests.load import load_manifest
+from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.loop import Loop, loops_of, reads_of
-from dynamo_sim.autoscaling.manifests import ManifestOptions, load_manifest
-from dynamo_sim.autoscaling.manifests.reach import FleetFacts, unreachable_targets
-from dynamo_sim.autoscaling.metrics import MetricsSettings
-from dynamo_sim.autoscaling.planner import DynamoPlanner, DynamoPlannerPolicy, engine_capabilities
-from dynamo_sim.autoscaling.predictive import PredictivePolicy
-from dynamo_sim.autoscaling.process import AutoscalerController
-from dynamo_sim.autoscaling.query import MetricQuery
-from dynamo_sim.autoscaling.queue_proportional import QueueProportionalPolicy
-from dynamo_sim.autoscaling.schedule import CronTarget, SchedulePolicy
-from dynamo_sim.autoscaling.sla import EngineLimits, SlaPolicy, SlaSettings
-from dynamo_sim.autoscaling.step_scaling import Step, StepAlarm, StepScalingPolicy
-from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
+from dynamo_sim.autoscaling.policies.custom import as_policy, load_policy
+from dynamo_sim.autoscaling.policies.dynamo_planner import (
+    DynamoPlanner,
+    DynamoPlannerPolicy,
+    engine_capabilities,
+)
+from dynamo_sim.autoscaling.policies.fixed import FixedPolicy
+from dynamo_sim.autoscaling.policies.predictive import PredictivePolicy
+from dynamo_sim.autoscaling.policies.queue_proportional import QueueProportionalPolicy
+from dynamo_sim.autoscaling.policies.schedule import CronTarget, SchedulePolicy
+from dynamo_sim.autoscaling.policies.sla import EngineLimits, SlaPolicy, SlaSettings
+from dynamo_sim.autoscaling.policies.step_scaling import Step, StepAlarm, StepScalingPolicy
+from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
+from dynamo_sim.autoscaling.reach import FleetFacts, unreachable_targets
 from dynamo_sim.autoscaling.visibility import blind_at_zero, hidden_metrics
 from dynamo_sim.cron import CronWindow, parse_start
 from dynamo_sim.errors import ScenarioError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from dynamo_sim.autoscaling.view import FleetView, View
+from dynamo_sim.autoscaling.fleet_view import FleetView, View
 
 _NO_VALUES: Mapping[str, float | None] = MappingProxyType({})
 

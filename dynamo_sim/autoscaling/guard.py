@@ -11,7 +11,7 @@ import numpy as np
 
 from dynamo_sim.autoscaling.blame import raised
 from dynamo_sim.autoscaling.decision import Decision, Policy
-from dynamo_sim.autoscaling.view import FleetView, View
+from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, SimulationError
 from dynamo_sim.shown import shown
 from dynamo_sim.sizes import MOST_WORKERS

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo_sim.autoscaling.decision import DecisionRecord, Policy
+from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import SHORTEST_PERIOD_S, Bounds, Guarded, is_number
-from dynamo_sim.autoscaling.query import MetricQuery
-from dynamo_sim.autoscaling.view import FleetView, View
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.shown import shown
 
 KEDA_OPERATOR, HPA, KNATIVE, ANY = range(4)

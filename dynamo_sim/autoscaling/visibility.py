@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from dynamo_sim.autoscaling.catalogue import Kind
-from dynamo_sim.autoscaling.hpa import HpaPolicy
-from dynamo_sim.autoscaling.keda import KedaPolicy
-from dynamo_sim.autoscaling.keda.spec import CronTrigger
+from dynamo_sim.autoscaling.kubernetes.hpa import HpaPolicy
+from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy
+from dynamo_sim.autoscaling.kubernetes.keda.spec import CronTrigger
 from dynamo_sim.autoscaling.loop import Loop, reads_of
-from dynamo_sim.autoscaling.metrics import MetricsSettings
-from dynamo_sim.autoscaling.query import MetricQuery
+from dynamo_sim.autoscaling.metrics.catalogue import Kind
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
 
 
 def hidden_metrics(queries: Iterable[MetricQuery], settings: MetricsSettings) -> list[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from dynamo_sim.autoscaling.fleet_view import View
 from dynamo_sim.autoscaling.loop import Loop, reads_of
-from dynamo_sim.autoscaling.metrics import MetricsPipeline, MetricsSettings, Sampler
-from dynamo_sim.autoscaling.query import MetricQuery
-from dynamo_sim.autoscaling.view import View
+from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.metrics.sampler import Sampler
+from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
 from dynamo_sim.errors import ScenarioError
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dynamo_sim.autoscaling.query import MetricQuery
+    from dynamo_sim.autoscaling.metrics.query import MetricQuery
     from dynamo_sim.report.result import RunResult
 
 PREFIX = "value:"
@@ -171,13 +171,13 @@ def _kinds(spec: Any) -> set[str]:
 
 
 def _of_policy(policy: Any) -> Iterator[tuple[str, Known]]:
-    from dynamo_sim.autoscaling.hpa import HpaPolicy
-    from dynamo_sim.autoscaling.kpa.policy import KpaTick
-    from dynamo_sim.autoscaling.predictive import PredictivePolicy
-    from dynamo_sim.autoscaling.queue_proportional import QueueProportionalPolicy
-    from dynamo_sim.autoscaling.sla import SlaPolicy
-    from dynamo_sim.autoscaling.step_scaling import StepScalingPolicy
-    from dynamo_sim.autoscaling.target_tracking import TargetTrackingPolicy
+    from dynamo_sim.autoscaling.kubernetes.hpa import HpaPolicy
+    from dynamo_sim.autoscaling.kubernetes.kpa.policy import KpaTick
+    from dynamo_sim.autoscaling.policies.predictive import PredictivePolicy
+    from dynamo_sim.autoscaling.policies.queue_proportional import QueueProportionalPolicy
+    from dynamo_sim.autoscaling.policies.sla import SlaPolicy
+    from dynamo_sim.autoscaling.policies.step_scaling import StepScalingPolicy
+    from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
 
     if isinstance(policy, TargetTrackingPolicy):
         yield _about(policy.query, Threshold(policy.target, a_worker=policy.kind == "total"))
@@ -248,7 +248,7 @@ def _unit(query: MetricQuery | None) -> str:
 
 def _unit_of_name(name: str) -> str:
     """The unit a value's name suggests: that of the metric it is named after."""
-    from dynamo_sim.autoscaling.catalogue import METRICS
+    from dynamo_sim.autoscaling.metrics.catalogue import METRICS
 
     if name in UNITS:
         return UNITS[name]

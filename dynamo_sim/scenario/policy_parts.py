@@ -48,7 +48,7 @@ CounterName = Literal[
 RatioName = Literal["busy", "prefix_hit_rate"]
 HistogramName = Literal["ttft", "itl", "tpot", "e2e", "queue_time"]
 MetricName = Literal[GaugeName, CounterName, RatioName, HistogramName]
-"""The metrics of `dynamo_sim.autoscaling.catalogue`, by their kinds."""
+"""The metrics of `dynamo_sim.autoscaling.metrics.catalogue`, by their kinds."""
 
 _OVER_BY_KIND: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("gauge", GaugeName, ("last", "avg")),

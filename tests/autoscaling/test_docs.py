@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dynamo_sim.autoscaling.build import _MAKERS, build_autoscaler
-from dynamo_sim.autoscaling.planner import planner_is_installed
+from dynamo_sim.autoscaling.policies.dynamo_planner import planner_is_installed
 from dynamo_sim.scenario import load_scenario
 from dynamo_sim.simulation import run
 

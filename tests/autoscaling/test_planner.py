@@ -16,7 +16,7 @@ from dynamo_sim.autoscaling import (
     StaticView,
     engine_capabilities,
 )
-from dynamo_sim.autoscaling.planner import planner_is_installed
+from dynamo_sim.autoscaling.policies.dynamo_planner import planner_is_installed
 from dynamo_sim.errors import ScenarioError
 
 CONFIG = {

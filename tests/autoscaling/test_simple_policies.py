@@ -24,8 +24,8 @@ from dynamo_sim.autoscaling import (
     StepScalingPolicy,
     TargetTrackingPolicy,
 )
-from dynamo_sim.autoscaling.forecast import forecast
-from dynamo_sim.autoscaling.predictive import BinnedHistory
+from dynamo_sim.autoscaling.policies.forecast import forecast
+from dynamo_sim.autoscaling.policies.predictive import BinnedHistory
 
 KV = MetricQuery("kv_usage")
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dynamo_sim.autoscaling import Decision, EngineLimits, FleetView, SlaPolicy, SlaSettings, StaticView
-from dynamo_sim.autoscaling.predictors import ConstantPredictor, KalmanPredictor
-from dynamo_sim.autoscaling.sla.capacity import Traffic, requests_per_second
-from dynamo_sim.autoscaling.sla.pass_model import PassModel, least_squares_from_zero
-from dynamo_sim.autoscaling.sla.worker_load import Estimator, WorkerLoad
+from dynamo_sim.autoscaling.policies.sla.capacity import Traffic, requests_per_second
+from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel, least_squares_from_zero
+from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor
+from dynamo_sim.autoscaling.policies.sla.worker_load import Estimator, WorkerLoad
 
 TRUE = (0.004, 20e-6, 50e-6, 0.2e-6)
 """Seconds of a pass, a prefill token, a decode request, a token held."""

@@ -10,7 +10,7 @@ import pytest
 
 from dynamo_sim.autoscaling import MetricQuery, MetricsPipeline, MetricsSettings
 from dynamo_sim.autoscaling.build import build_autoscaler
-from dynamo_sim.autoscaling.metrics import Observations
+from dynamo_sim.autoscaling.metrics.sampler import Observations
 from dynamo_sim.autoscaling.visibility import hidden_metrics
 from dynamo_sim.scenario import Scenario
 from dynamo_sim.simulation import run

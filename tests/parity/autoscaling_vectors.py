@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_sim.autoscaling.budget import clamp_pair_to_budget, clamp_to_budget
+from dynamo_sim.autoscaling.fleet_view import FleetView, StaticView
 from dynamo_sim.autoscaling.guard import Bounds
-from dynamo_sim.autoscaling.hpa.limits import limit_default, limit_with_behavior
-from dynamo_sim.autoscaling.hpa.pods import Pod, PodSample, group_pods
-from dynamo_sim.autoscaling.hpa.replicas import MetricFailed, per_pod_replicas, total_replicas
-from dynamo_sim.autoscaling.hpa.spec import (
+from dynamo_sim.autoscaling.kubernetes.hpa.limits import limit_default, limit_with_behavior
+from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod, PodSample, group_pods
+from dynamo_sim.autoscaling.kubernetes.hpa.replicas import MetricFailed, per_pod_replicas, total_replicas
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
     DEFAULT_DOWN,
     DEFAULT_UP,
     HpaBehavior,
@@ -24,19 +25,18 @@ from dynamo_sim.autoscaling.hpa.spec import (
     HpaState,
     Tolerance,
 )
-from dynamo_sim.autoscaling.hpa.stabilise import stabilise_default, stabilise_with_behavior
-from dynamo_sim.autoscaling.hpa.sync import begin_history, sync
-from dynamo_sim.autoscaling.keda import KedaPolicy
-from dynamo_sim.autoscaling.keda.spec import MetricTrigger
-from dynamo_sim.autoscaling.kpa.decider import Decider, DeciderConfig
-from dynamo_sim.autoscaling.kpa.window import BucketWindow
-from dynamo_sim.autoscaling.manifests.keda import scaled_object
-from dynamo_sim.autoscaling.planner import DynamoPlanner, planner_is_installed
-from dynamo_sim.autoscaling.predictors import ConstantPredictor, KalmanPredictor, Predictor
-from dynamo_sim.autoscaling.query import MetricQuery
-from dynamo_sim.autoscaling.step_scaling import Step, StepAlarm
-from dynamo_sim.autoscaling.target_tracking import tracked_target
-from dynamo_sim.autoscaling.view import FleetView, StaticView
+from dynamo_sim.autoscaling.kubernetes.hpa.stabilise import stabilise_default, stabilise_with_behavior
+from dynamo_sim.autoscaling.kubernetes.hpa.sync import begin_history, sync
+from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy
+from dynamo_sim.autoscaling.kubernetes.keda.spec import MetricTrigger
+from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider, DeciderConfig
+from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
+from dynamo_sim.autoscaling.kubernetes.manifests.keda import scaled_object
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.policies.dynamo_planner import DynamoPlanner, planner_is_installed
+from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor, Predictor
+from dynamo_sim.autoscaling.policies.step_scaling import Step, StepAlarm
+from dynamo_sim.autoscaling.policies.target_tracking import tracked_target
 
 VECTORS = Path(__file__).parent / "cases" / "autoscaling"
 

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from dynamo_sim.autoscaling.planner import DynamoPlanner, engine_capabilities, planner_is_installed
+from dynamo_sim.autoscaling.policies.dynamo_planner import (
+    DynamoPlanner,
+    engine_capabilities,
+    planner_is_installed,
+)
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.simulation import PlannerBridge
 from tests.parity.autoscaling_vectors import answer, expected, vector_files

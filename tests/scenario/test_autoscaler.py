@@ -11,9 +11,9 @@ import yaml
 
 from dynamo_sim.autoscaling import Decision, FixedPolicy, HpaPolicy, Loop
 from dynamo_sim.autoscaling.build import _MAKERS, build_autoscaler, build_custom
-from dynamo_sim.autoscaling.catalogue import HISTOGRAMS, METRICS
-from dynamo_sim.autoscaling.process import AutoscalerController
-from dynamo_sim.autoscaling.query import OVER
+from dynamo_sim.autoscaling.controller import AutoscalerController
+from dynamo_sim.autoscaling.metrics.catalogue import HISTOGRAMS, METRICS
+from dynamo_sim.autoscaling.metrics.query import OVER
 from dynamo_sim.cli import main
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.report.html import decisions_table

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dynamo_sim.autoscaling.catalogue import (
+from dynamo_sim.autoscaling.fleet_view import Sample, reduced
+from dynamo_sim.autoscaling.metrics.catalogue import (
     FLEET_COUNTERS,
     FLEET_GAUGES,
     HISTOGRAMS,
@@ -19,11 +20,10 @@ from dynamo_sim.autoscaling.catalogue import (
     Kind,
 )
 from dynamo_sim.autoscaling.metrics.histogram import ObservationLog
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.metrics.sampler import Sampler
 from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
 from dynamo_sim.autoscaling.metrics.target import Target, summary
-from dynamo_sim.autoscaling.query import MetricQuery
-from dynamo_sim.autoscaling.view import Sample, reduced
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.random_streams import stream
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dynamo_sim.autoscaling.catalogue import HISTOGRAMS
+from dynamo_sim.autoscaling.metrics.catalogue import HISTOGRAMS
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from dynamo_sim.autoscaling.catalogue import Kind
+from dynamo_sim.autoscaling.fleet_view import Sample
+from dynamo_sim.autoscaling.metrics.catalogue import Kind
 from dynamo_sim.autoscaling.metrics.histogram import (
     Counts,
     Floats,
@@ -15,10 +16,9 @@ from dynamo_sim.autoscaling.metrics.histogram import (
     exact_percentile,
     mean,
 )
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.metrics.series import Series
 from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
-from dynamo_sim.autoscaling.query import MetricQuery
-from dynamo_sim.autoscaling.view import Sample
 
 
 class Target:

@@ -20,12 +20,12 @@ from dynamo_sim.autoscaling import (
     WorkerPhase,
     WorkerView,
 )
-from dynamo_sim.autoscaling.hpa.pods import Pod, PodSample, group_pods, pods_of
-from dynamo_sim.autoscaling.hpa.quantity import quantity_milli, value_milli
-from dynamo_sim.autoscaling.hpa.replicas import MetricFailed, total_replicas
-from dynamo_sim.autoscaling.hpa.spec import HpaState, Tolerance
-from dynamo_sim.autoscaling.hpa.stabilise import note_change
-from dynamo_sim.autoscaling.manifests.behavior import parse_behavior
+from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod, PodSample, group_pods, pods_of
+from dynamo_sim.autoscaling.kubernetes.hpa.quantity import quantity_milli, value_milli
+from dynamo_sim.autoscaling.kubernetes.hpa.replicas import MetricFailed, total_replicas
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaState, Tolerance
+from dynamo_sim.autoscaling.kubernetes.hpa.stabilise import note_change
+from dynamo_sim.autoscaling.kubernetes.manifests.behavior import parse_behavior
 
 WAITING = MetricQuery("waiting")
 TOTAL = MetricQuery("waiting", reduce="sum")

@@ -16,11 +16,11 @@ from dynamo_sim.autoscaling import (
     StaticView,
     unreachable_targets,
 )
-from dynamo_sim.autoscaling.keda import Fallback, MetricTrigger, Modifiers
-from dynamo_sim.autoscaling.keda.formula import Formula
-from dynamo_sim.autoscaling.keda.formula_check import misread_names, shared_names
-from dynamo_sim.autoscaling.keda.operator import OperatorState, operator_target
-from dynamo_sim.autoscaling.keda.spec import CronTrigger, ResourceTrigger
+from dynamo_sim.autoscaling.kubernetes.keda import Fallback, MetricTrigger, Modifiers
+from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
+from dynamo_sim.autoscaling.kubernetes.keda.formula_check import misread_names, shared_names
+from dynamo_sim.autoscaling.kubernetes.keda.operator import OperatorState, operator_target
+from dynamo_sim.autoscaling.kubernetes.keda.spec import CronTrigger, ResourceTrigger
 from dynamo_sim.cron import CronWindow
 
 WAITING = MetricQuery("waiting", reduce="sum")
@@ -155,7 +155,7 @@ class TestCronTrigger:
     cronsim = pytest.importorskip("cronsim")
 
     def test_a_cron_trigger_wakes_the_fleet_and_wants_its_replicas(self) -> None:
-        from dynamo_sim.autoscaling.keda import CronTrigger
+        from dynamo_sim.autoscaling.kubernetes.keda import CronTrigger
         from dynamo_sim.cron import CronWindow
 
         policy = KedaPolicy(

@@ -8,9 +8,9 @@ import random
 import pytest
 
 from dynamo_sim.autoscaling import Decision, FleetView, KpaPolicy, KpaSettings, StaticView
-from dynamo_sim.autoscaling.kpa.decider import Decider, DeciderConfig
-from dynamo_sim.autoscaling.kpa.scaler import Scaler
-from dynamo_sim.autoscaling.kpa.window import BucketWindow
+from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider, DeciderConfig
+from dynamo_sim.autoscaling.kubernetes.kpa.scaler import Scaler
+from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dynamo_sim.autoscaling import (
     load_manifest,
 )
 from dynamo_sim.autoscaling.guard import Bounds
-from dynamo_sim.autoscaling.hpa.spec import DEFAULT_DOWN, DEFAULT_UP, HpaRule
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import DEFAULT_DOWN, DEFAULT_UP, HpaRule
 from dynamo_sim.errors import ScenarioError
 
 BUSY = ManifestOptions(resource_map={"cpu": MetricQuery("busy")})

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dynamo_sim.autoscaling import MetricQuery
-from dynamo_sim.autoscaling.hpa.quantity import parse_quantity
-from dynamo_sim.autoscaling.manifests import ManifestOptions, load_manifest
+from dynamo_sim.autoscaling.kubernetes.hpa.quantity import parse_quantity
+from dynamo_sim.autoscaling.kubernetes.manifests.load import load_manifest
+from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.errors import ScenarioError
 
 HPA = """\

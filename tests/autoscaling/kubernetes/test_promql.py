@@ -9,8 +9,10 @@ import yaml
 
 from dynamo_sim.autoscaling import MetricQuery
 from dynamo_sim.autoscaling.build import build_autoscaler
-from dynamo_sim.autoscaling.manifests import ManifestOptions, load_manifest, parse_promql
-from dynamo_sim.autoscaling.manifests.names import find_series
+from dynamo_sim.autoscaling.kubernetes.manifests.load import load_manifest
+from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
+from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
+from dynamo_sim.autoscaling.kubernetes.promql.reading import parse_promql
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import Scenario
 

@@ -17,7 +17,7 @@ from dynamo_sim.autoscaling import (
     Sample,
     scrape_offsets,
 )
-from dynamo_sim.autoscaling.catalogue import METRICS
+from dynamo_sim.autoscaling.metrics.catalogue import METRICS
 from dynamo_sim.autoscaling.metrics.histogram import bucket_percentile, exact_percentile
 from dynamo_sim.autoscaling.metrics.series import Series
 from dynamo_sim.errors import SimulationError

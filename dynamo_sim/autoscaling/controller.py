@@ -1,0 +1,217 @@
+"""The autoscaler as a controller of a serving fleet (`spec 10, 1`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from simpy.events import Event
+
+from dynamo_sim.autoscaling.decision import DecisionRecord
+from dynamo_sim.autoscaling.fleet_view import FleetView, WorkerPhase, WorkerView
+from dynamo_sim.autoscaling.guard import Bounds
+from dynamo_sim.autoscaling.loop import Applied, Autoscaler, Loop, reads_of
+from dynamo_sim.autoscaling.metrics.catalogue import METRICS
+from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline, scrape_offsets
+from dynamo_sim.autoscaling.metrics.sampler import Observations
+from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
+from dynamo_sim.autoscaling.wiring import pipelines_for
+from dynamo_sim.clock import LAST
+from dynamo_sim.serving.aggregated import AggregatedServing
+from dynamo_sim.serving.controller import ControlledFleet
+
+
+class AutoscalerController:
+    """Lets the loops of one or more policies decide about the fleet, and keeps the metrics that they read.
+
+    Thin: the loops decide (`Autoscaler`), the pipeline says what is visible (`MetricsPipeline`), the serving applies. A
+    look runs last in its instant; a scrape brings the tally of a worker up to date and ends nobody's stretch.
+
+    Args:
+        loops: who looks, and when.
+        settings: how metrics travel; policies that say ``direct`` see exact values instead.
+        bounds, budget: limits of every target.
+        seed: of the scenario; places the scrapes in their interval.
+        startup_s: how long a new worker is expected to take.
+        gpus_per_worker: GPUs one worker occupies.
+        warnings: what was to be said about the policies before the run.
+
+    Attributes:
+        decisions: every look, in order.
+    """
+
+    waits_for_workers = True
+    reads_as_reference = False
+
+    def __init__(
+        self,
+        loops: Sequence[Loop],
+        settings: MetricsSettings,
+        bounds: Bounds | None = None,
+        budget: Callable[[int], int] | None = None,
+        seed: int = 0,
+        startup_s: float = 0.0,
+        gpus_per_worker: int = 1,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self.warnings = list(warnings)
+        self.decisions: list[DecisionRecord] = []
+        self.wants_passes = any(getattr(loop.policy, "needs_passes", False) for loop in loops)
+        self._loops = loops
+        self._settings = settings
+        self._bounds = bounds
+        self._budget = budget
+        self._seed = seed
+        self._startup_s = startup_s
+        self._gpus_per_worker = gpus_per_worker
+        self._pipelines: list[MetricsPipeline] = []
+        self._scraping = False
+        self._scrape_s = math.inf  # when the next scrape is due, as far as the timer knows
+
+    def attach(self, serving: AggregatedServing) -> None:
+        """Begin to watch a fleet that has not served anything yet."""
+        reads = [reads_of(loop.policy) for loop in self._loops]
+        asked = [METRICS[query.metric] for queries in reads for query in queries or ()]
+        names = frozenset(name for metric in asked for name in (metric.name, *metric.columns))
+        serving.keep_tallies(None if any(queries is None for queries in reads) else names)
+        sampler = FleetSampler(serving)
+        offsets = scrape_offsets(self._seed, "fleet")
+        self._pipelines, views = pipelines_for(self._loops, sampler, self._settings, offsets)
+        self._handle = _Handle(serving, self._startup_s, self._gpus_per_worker)
+        self._autoscaler = Autoscaler(self._loops, views, self._bounds, self._budget)
+        serving.watch_fleet(self._fleet_changed)
+        for worker_id in serving.fleet.workers:
+            self._fleet_changed("added", (worker_id,), 0.0)
+            self._fleet_changed("ready", (worker_id,), 0.0)
+        self._clock = serving.clock
+        self._scrape_timer = self._clock.timer()
+        if any(not pipeline.settings.perfect for pipeline in self._pipelines):
+            self._scraping = True
+            self._clock.start(self._scrape())
+
+    # ------------------------------------------------------------ the fleet asks
+
+    def first_tick_ms(self) -> float | None:
+        return self._autoscaler.next_ms
+
+    def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
+        self.decisions += self._autoscaler.run_due(now_ms, self._handle)
+        return self._autoscaler.next_ms
+
+    def notes(self, end_ms: float) -> list[str]:
+        """What there is to say after a run that ended then."""
+        if not self.decisions:
+            return [f"no policy ever looked: the run ended at {end_ms / 1000.0:g} s, before the first look"]
+        unseen = [
+            query
+            for pipeline in self._pipelines
+            for query, anything in pipeline.answered.items()
+            if not anything
+        ]
+        return [
+            f"{query} never had data in the whole run, at none of the looks"
+            for query in dict.fromkeys(unseen)
+        ]
+
+    def decision_rows(self) -> list[dict[str, Any]]:
+        return [decision.as_row() for decision in self.decisions]
+
+    def _fleet_changed(self, cause: str, worker_ids: tuple[int, ...], now_ms: float) -> None:
+        now_s = now_ms / 1000.0
+        for pipeline in self._pipelines:
+            for worker_id in worker_ids:
+                if cause == "added":
+                    pipeline.worker_created(worker_id, now_s)
+                elif cause == "ready":
+                    pipeline.worker_ready(worker_id, now_s)
+                elif cause in ("removed", "cancelled", "killed"):
+                    pipeline.worker_removed(worker_id, now_s)
+        if self._scraping:
+            self._arm_scrape()
+
+    def _scrape(self) -> Generator[Event, None, None]:
+        while True:
+            self._arm_scrape()
+            yield self._scrape_timer
+            due_s, self._scrape_s = self._scrape_s, math.inf
+            self._scrape_timer = self._clock.timer()
+            for pipeline in self._pipelines:
+                pipeline.scrape_due(due_s)
+
+    def _arm_scrape(self) -> None:
+        """Be woken for the next scrape; a new worker may bring it forward."""
+        due_s = min(pipeline.next_scrape_s for pipeline in self._pipelines)
+        if due_s >= self._scrape_s:
+            return
+        at_ms = max(due_s * 1000.0, self._clock.now)
+        if self._scrape_s == math.inf:
+            self._scrape_timer.arm(at_ms, LAST + 1)
+        else:
+            self._scrape_timer = self._scrape_timer.moved_to(at_ms, LAST + 1)
+        self._scrape_s = due_s
+
+
+class FleetSampler:
+    """Answers the metrics pipeline from the tallies of a serving fleet (`Sampler`)."""
+
+    def __init__(self, serving: AggregatedServing) -> None:
+        self._serving = serving
+
+    def sample(self, worker_id: int, now_s: float, names: Sequence[str]) -> Mapping[str, float] | None:
+        tallies = self._serving.tallies
+        if tallies is None or worker_id not in tallies:
+            return None
+        self._serving.bring_up_to_date(worker_id)
+        values = {name: tallies[worker_id].value(name, now_s * 1000.0) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def sample_fleet(self, now_s: float, names: Sequence[str]) -> Mapping[str, float]:
+        values = {
+            "router_queue": float(len(self._serving.held)),
+            "active_workers": float(len(self._serving.fleet.active_worker_ids())),
+            "router_queue_s": self._serving.held_ms() / 1000.0,
+        }
+        return {name: values[name] for name in names if name in values}
+
+    def observations(self, worker_id: int, metric: str, since_s: float, until_s: float) -> Observations:
+        tallies = self._serving.tallies
+        found = [] if tallies is None else list(tallies[worker_id].observations(metric, until_s * 1000.0))
+        times = np.array([at_ms / 1000.0 for at_ms, _, _ in found], dtype=np.float64)
+        values = np.array([value for _, value, _ in found], dtype=np.float64)
+        return Observations(times, values, np.array([count for _, _, count in found], dtype=np.int64))
+
+    def bridge(self, now_s: float) -> Mapping[str, Any]:
+        return self._serving.metrics()
+
+
+class _Handle:
+    """What the loops may do with the fleet (`FleetHandle`)."""
+
+    def __init__(self, serving: AggregatedServing, startup_s: float, gpus_per_worker: int) -> None:
+        self._serving = serving
+        self._startup_s = startup_s
+        self._gpus_per_worker = gpus_per_worker
+
+    def fleet_view(self, now_s: float) -> FleetView:
+        fleet, tallies = self._serving.fleet, self._serving.tallies
+        assert tallies is not None
+        workers = []
+        for worker_id in fleet.workers:
+            phase = WorkerPhase.READY
+            if worker_id in fleet.leaving:
+                phase = WorkerPhase.LEAVING
+            elif worker_id in fleet.starting:
+                phase = WorkerPhase.LOADING
+            tally = tallies[worker_id]
+            ready_s = None if tally.ready_ms is None else tally.ready_ms / 1000.0
+            workers.append(WorkerView(worker_id, phase, tally.created_ms / 1000.0, ready_s))
+        return FleetView(tuple(workers), self._startup_s, self._gpus_per_worker)
+
+    def apply_target(self, target: int, now_s: float) -> Applied:
+        effect = self._serving.apply_target(target)
+        return Applied(effect.added, effect.cancelled, effect.marked)
+
+    def hold(self, held: bool, now_s: float) -> None:
+        self._serving.holds_requests = held

@@ -1,0 +1,184 @@
+"""What a policy gets to see: the fleet as its orchestrator knows it, and the metrics (`spec 10, 1 and 8`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+
+
+class WorkerPhase(Enum):
+    """Where a worker is in its life (`spec 10, 9`)."""
+
+    PROVISIONING = "provisioning"
+    PULLING = "pulling"
+    LOADING = "loading"
+    WARMING = "warming"
+    READY = "ready"
+    LEAVING = "leaving"
+    FAILED = "failed"
+
+    @property
+    def is_pending(self) -> bool:
+        """What Kubernetes calls Pending: nothing of the worker runs yet."""
+        return self in (WorkerPhase.PROVISIONING, WorkerPhase.PULLING)
+
+    @property
+    def is_starting(self) -> bool:
+        """On its way to being ready."""
+        return self in (
+            WorkerPhase.PROVISIONING,
+            WorkerPhase.PULLING,
+            WorkerPhase.LOADING,
+            WorkerPhase.WARMING,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """One worker as the orchestrator sees it (times in seconds).
+
+    Attributes:
+        id: of the worker.
+        phase: where it is in its life.
+        created_s: when it was asked for.
+        ready_since_s: since when it is ready; None before.
+    """
+
+    id: int
+    phase: WorkerPhase
+    created_s: float = 0.0
+    ready_since_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """The workers of a fleet, ascending by id, and what follows from them.
+
+    Attributes:
+        workers: all that exist, leaving ones included.
+        startup_s: how long a new worker is expected to take until it is ready.
+        gpus_per_worker: GPUs one worker occupies.
+    """
+
+    workers: tuple[WorkerView, ...] = ()
+    startup_s: float = 0.0
+    gpus_per_worker: int = 1
+
+    @classmethod
+    def of(
+        cls, active: int, starting: int = 0, leaving: int = 0, now_s: float = 0.0, **more: Any
+    ) -> FleetView:
+        """A fleet made up from counts, for tests and notebooks."""
+        phases = (
+            [WorkerPhase.READY] * active + [WorkerPhase.LOADING] * starting + [WorkerPhase.LEAVING] * leaving
+        )
+        return cls(
+            tuple(
+                WorkerView(i, phase, now_s, None if phase is WorkerPhase.LOADING else now_s)
+                for i, phase in enumerate(phases)
+            ),
+            **more,
+        )
+
+    @property
+    def active(self) -> int:
+        """Workers that take requests."""
+        return sum(worker.phase is WorkerPhase.READY for worker in self.workers)
+
+    @property
+    def starting(self) -> int:
+        """Workers on their way."""
+        return sum(worker.phase.is_starting for worker in self.workers)
+
+    @property
+    def leaving(self) -> int:
+        """Workers that finish what they have and go."""
+        return sum(worker.phase is WorkerPhase.LEAVING for worker in self.workers)
+
+    @property
+    def effective(self) -> int:
+        """Active and starting workers: what every rule calls *current*, and a Deployment its replicas."""
+        return sum(w.phase is WorkerPhase.READY or w.phase.is_starting for w in self.workers)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A value of one worker.
+
+    Attributes:
+        value: in the metric's unit.
+        at_s: when it was taken.
+        window_s: over how much time it was taken.
+    """
+
+    value: float
+    at_s: float = 0.0
+    window_s: float = 0.0
+
+
+class View(Protocol):
+    """The metrics as they are visible at the time of a decision. None always means: no data."""
+
+    def value(self, query: MetricQuery | str) -> float | None:
+        """One number for the whole fleet."""
+
+    def per_worker(self, query: MetricQuery | str) -> Mapping[int, Sample]:
+        """A sample of every worker that has one, by worker id."""
+
+    def bridge(self) -> Mapping[str, Any]:
+        """Passes and traffic since the last look, with the keys of `spec 10, 6.1`; looking empties the buffers.
+
+        Only for policies that say ``needs_passes = True``.
+        """
+
+
+@dataclass
+class StaticView:
+    """A view made up by hand, for tests and notebooks: every query of a metric gets the same answer.
+
+    Attributes:
+        values: metric name to value, or to None for no data.
+        samples: metric name to samples by worker id (numbers will do).
+        ticks: what `bridge` answers.
+    """
+
+    values: Mapping[str, float | None] = field(default_factory=dict)
+    samples: Mapping[str, Mapping[int, Sample | float]] = field(default_factory=dict)
+    ticks: Mapping[str, Any] = field(default_factory=dict)
+
+    def value(self, query: MetricQuery | str) -> float | None:
+        asked = MetricQuery.of(query)
+        found = self.values.get(asked.metric)
+        if found is None and asked.metric in self.samples:
+            numbers = [sample.value for sample in self.per_worker(query).values()]
+            return reduced(numbers, asked.reduce or "avg")
+        return None if found is None else found * asked.scale
+
+    def per_worker(self, query: MetricQuery | str) -> Mapping[int, Sample]:
+        asked = MetricQuery.of(query)
+        return {
+            worker: Sample(s.value * asked.scale, s.at_s, s.window_s)
+            if isinstance(s, Sample)
+            else Sample(s * asked.scale)
+            for worker, s in self.samples.get(asked.metric, {}).items()
+        }
+
+    def bridge(self) -> Mapping[str, Any]:
+        return self.ticks
+
+
+def reduced(values: list[float], reduce: str) -> float | None:
+    """One number of several; None of none (`spec 10, 8.3`)."""
+    if not values:
+        return None
+    if reduce == "sum":
+        return sum(values)
+    if reduce == "max":
+        return max(values)
+    if reduce == "min":
+        return min(values)
+    return sum(values) / len(values)

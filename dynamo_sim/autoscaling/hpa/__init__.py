@@ -1,8 +1,0 @@
-"""The HorizontalPodAutoscaler, rule by rule (`spec 10, 2`)."""
-
-from __future__ import annotations
-
-from dynamo_sim.autoscaling.hpa.policy import HpaPolicy
-from dynamo_sim.autoscaling.hpa.spec import HpaMetric, HpaSettings, HpaSpec
-
-__all__ = ["HpaMetric", "HpaPolicy", "HpaSettings", "HpaSpec"]

@@ -1,0 +1,143 @@
+"""The HPA as a policy: reads its metrics from the view, then syncs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_view import FleetView, View
+from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod, PodSample, group_pods, pods_of
+from dynamo_sim.autoscaling.kubernetes.hpa.quantity import value_milli
+from dynamo_sim.autoscaling.kubernetes.hpa.replicas import MetricFailed, per_pod_replicas, total_replicas
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
+    POD_TYPES,
+    HpaMetric,
+    HpaSettings,
+    HpaSpec,
+    HpaState,
+    Tolerance,
+)
+from dynamo_sim.autoscaling.kubernetes.hpa.sync import SyncResult, begin_history, sync
+from dynamo_sim.autoscaling.loop import HPA
+
+
+class HpaPolicy:
+    """HorizontalPodAutoscaler autoscaling/v2.
+
+    Args:
+        spec: the manifest.
+        settings: the controller's flags.
+    """
+
+    order = HPA
+
+    def __init__(self, spec: HpaSpec, settings: HpaSettings | None = None) -> None:
+        self.spec = spec
+        self.settings = settings or HpaSettings()
+        self.period_s = self.settings.sync_period_s
+        self.reads = tuple(metric.query for metric in spec.metrics)
+        self.state = HpaState()
+        self.tolerance = Tolerance.of(spec.behavior, self.settings)
+
+    def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
+        spec = self.spec
+        current = fleet.effective
+        begin_history(self.state, current, now_s)
+        values: dict[str, float | None] = {}
+        events: list[str] = []
+
+        def proposals() -> Sequence[int | None]:
+            pods = pods_of(fleet)
+            return [
+                self._proposal(index, metric, current, pods, view, now_s, values, events)
+                for index, metric in enumerate(spec.metrics)
+            ]
+
+        result = sync(
+            self.state,
+            current,
+            spec.min_replicas,
+            spec.max_replicas,
+            spec.behavior,
+            proposals,
+            now_s,
+            self.settings,
+        )
+        events += self._stabilisation(result)
+        return Decision(
+            result.target, result.reason, result.proposal, result.stabilised, values, events=tuple(events)
+        )
+
+    def _stabilisation(self, result: SyncResult) -> Iterator[str]:
+        """What a stabilisation window did, in plain words; the controller's reasons do not tell."""
+        if result.stabilised is None or result.proposal is None or result.stabilised == result.proposal:
+            return
+        behavior, down = self.spec.behavior, result.stabilised > result.proposal
+        window = self.settings.downscale_stabilization_s
+        if behavior is not None:
+            own = (behavior.down if down else behavior.up).window_s
+            window = own if own is not None else window if down else 0.0
+        yield (
+            f"the metrics ask for {result.proposal}; the stabilisation window of scale-{'down' if down else 'up'} "
+            f"({window:g} s) makes it {result.stabilised}"
+        )
+
+    def read_total(
+        self, index: int, metric: HpaMetric, current: int, pods: Sequence[Pod], view: View, now_s: float
+    ) -> int:
+        """An ``Object`` or ``External`` metric in thousandths.
+
+        Raises:
+            MetricFailed: no data.
+        """
+        value = view.value(metric.query)
+        if value is None:
+            raise MetricFailed("no data")
+        return value_milli(value)
+
+    def _proposal(
+        self,
+        index: int,
+        metric: HpaMetric,
+        current: int,
+        pods: Sequence[Pod],
+        view: View,
+        now_s: float,
+        values: dict[str, float | None],
+        events: list[str],
+    ) -> int | None:
+        label = metric.name or str(metric.query)
+        values[label] = None
+        try:
+            if metric.source in POD_TYPES:
+                samples = view.per_worker(metric.query)
+                present = {pod.id for pod in pods}
+                milli = {
+                    worker: PodSample(value_milli(sample.value), sample.at_s, sample.window_s)
+                    for worker, sample in samples.items()
+                    if worker in present
+                }
+                values[label] = _mean(milli)
+                is_cpu = metric.source == "Resource" and metric.name == "cpu"
+                groups = group_pods(
+                    pods,
+                    milli,
+                    is_cpu,
+                    now_s,
+                    self.settings.cpu_initialization_period_s,
+                    self.settings.initial_readiness_delay_s,
+                )
+                requests = {pod.id: metric.request_milli for pod in pods}
+                return per_pod_replicas(
+                    current, metric.target_type, metric.target, groups, milli, requests, self.tolerance
+                )
+            total = self.read_total(index, metric, current, pods, view, now_s)
+            values[label] = total / 1000
+            return total_replicas(current, metric.target_type, metric.target, total, pods, self.tolerance)
+        except MetricFailed as failure:
+            events.append(f"{label}: {failure}")
+            return None
+
+
+def _mean(milli: Mapping[int, PodSample]) -> float | None:
+    return sum(sample.milli for sample in milli.values()) / len(milli) / 1000 if milli else None

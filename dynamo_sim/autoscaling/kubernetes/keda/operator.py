@@ -1,0 +1,51 @@
+"""KEDA's operator: from zero and back, at every poll (`spec 10, 3.3`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_sim.autoscaling.kubernetes.keda.spec import ScaledObjectSpec
+
+
+@dataclass(slots=True)
+class OperatorState:
+    """When a trigger was last active, in seconds; None for never."""
+
+    last_active_s: float | None = None
+
+
+def operator_target(
+    spec: ScaledObjectSpec, state: OperatorState, current: int, active: bool, error: bool, now_s: float
+) -> tuple[int | None, str]:
+    """(target or None, reason): the first rule that fits.
+
+    Args:
+        state: is changed.
+        active: whether any trigger is active.
+        error: whether some trigger failed.
+    """
+    minimum, idle = spec.min_replicas, spec.idle_replicas
+    if active:
+        if (idle is not None and current < minimum) or current == 0:
+            state.last_active_s = now_s
+            return max(minimum, 1), "activated"
+        if not error:
+            state.last_active_s = now_s
+        return None, "active"
+    if error and spec.fallback is not None and spec.fallback.replicas != 0:
+        return None, "trigger failed, fallback"
+    if error and spec.fallback is None:
+        return None, "trigger failed"
+    if (idle is not None and current > idle) or (current > 0 and minimum == 0):
+        if not _cooled_down(spec, state, now_s):
+            return None, "cooling down"
+        return (minimum if idle is None else idle), "cooled down"
+    if idle is None and current < minimum:
+        return minimum, "below min"
+    return None, "inactive"
+
+
+def _cooled_down(spec: ScaledObjectSpec, state: OperatorState, now_s: float) -> bool:
+    if state.last_active_s is None:
+        return spec.initial_cooldown_s < now_s
+    return state.last_active_s + spec.cooldown_s < now_s

@@ -1,0 +1,100 @@
+"""What a ScaledObject says (`spec 10, 3.1`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaBehavior, HpaMetric
+from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.cron import CronWindow
+
+FALLBACK_BEHAVIORS = ("static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricTrigger:
+    """A trigger on a metric, such as one of type ``prometheus``.
+
+    Attributes:
+        query: what is asked of our metrics.
+        threshold_milli: target in thousandths.
+        activation: the trigger is active strictly above it.
+        metric_type: ``AverageValue`` or ``Value``.
+        name: for formulas and messages.
+        ignore_null: whether no data counts as 0; else it is an error.
+        use_cached: whether the HPA gets the value of the last poll.
+    """
+
+    query: MetricQuery
+    threshold_milli: int
+    activation: float = 0.0
+    metric_type: str = "AverageValue"
+    name: str = ""
+    ignore_null: bool = True
+    use_cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CronTrigger:
+    """A trigger that wants ``desired`` workers while a window is open (target 1 a worker)."""
+
+    window: CronWindow
+    desired: int
+    name: str = ""
+    metric_type: str = "AverageValue"
+    threshold_milli: int = 1000
+    activation: float = 0.0
+    use_cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTrigger:
+    """A trigger of type ``cpu`` or ``memory``: a resource metric of the HPA; it never wakes a fleet."""
+
+    metric: HpaMetric
+    name: str = ""
+
+
+Trigger = MetricTrigger | CronTrigger | ResourceTrigger
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What replaces a metric that keeps failing (`spec 10, 3.4`)."""
+
+    failure_threshold: int
+    replicas: int
+    behavior: str = "static"
+
+
+@dataclass(frozen=True, slots=True)
+class Modifiers:
+    """``advanced.scalingModifiers``: one composite metric instead of those of the triggers (`spec 10, 3.5`)."""
+
+    formula: Formula
+    target_milli: int
+    activation: float = 0.0
+    metric_type: str = "AverageValue"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledObjectSpec:
+    """A ScaledObject (times in seconds).
+
+    Attributes:
+        behavior: of the HPA it makes; None for none.
+        idle_replicas: None when not set.
+    """
+
+    triggers: tuple[Trigger, ...] = ()
+    min_replicas: int = 0
+    max_replicas: int = 100
+    idle_replicas: int | None = None
+    polling_interval_s: float = 30.0
+    cooldown_s: float = 300.0
+    initial_cooldown_s: float = 0.0
+    fallback: Fallback | None = None
+    behavior: HpaBehavior | None = None
+    modifiers: Modifiers | None = None
+    name: str = ""

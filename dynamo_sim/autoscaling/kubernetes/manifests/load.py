@@ -1,0 +1,202 @@
+"""From pasted text to a policy (`spec 10, 2.1, 3.1, 4.1`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dynamo_sim.autoscaling.decision import Policy
+from dynamo_sim.autoscaling.guard import Bounds
+from dynamo_sim.autoscaling.kubernetes.hpa import HpaPolicy, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
+from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.manifests.hpa import read_hpa
+from dynamo_sim.autoscaling.kubernetes.manifests.keda import read_scaled_object
+from dynamo_sim.autoscaling.kubernetes.manifests.knative import Settings, read_config, read_knative
+from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
+from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section, walk
+from dynamo_sim.autoscaling.kubernetes.manifests.yaml_text import Lines, read_documents
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.input_file import read_whole
+from dynamo_sim.shown import shown
+from dynamo_sim.sizes import MOST_YAML_BYTES
+
+MOST_OTHERS_TOLD = 5
+
+KNATIVE_KINDS = ("Service", "Configuration", "Revision", "PodAutoscaler")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One autoscaler of a manifest.
+
+    Attributes:
+        kind: ``hpa``, ``keda`` or ``kpa``.
+        name: of the manifest.
+        spec: what it says.
+        warnings: what cannot be honoured, one line each, with its place.
+        options: what was said beside it.
+    """
+
+    kind: str
+    name: str
+    spec: HpaSpec | ScaledObjectSpec | KpaSettings
+    warnings: tuple[str, ...]
+    options: ManifestOptions
+
+    def policy(self) -> Policy | KedaPolicy | KpaPolicy:
+        """A new policy that does what the manifest says."""
+        if isinstance(self.spec, HpaSpec):
+            return HpaPolicy(self.spec, self.options.hpa)
+        if isinstance(self.spec, ScaledObjectSpec):
+            return KedaPolicy(self.spec, self.options.hpa)
+        return KpaPolicy(self.spec)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Smallest and largest fleet the manifest itself can ask for."""
+        spec = self.spec
+        if isinstance(spec, HpaSpec):
+            return Bounds(spec.min_replicas, spec.max_replicas)
+        if isinstance(spec, ScaledObjectSpec):
+            least = spec.min_replicas if spec.idle_replicas is None else spec.idle_replicas
+            return Bounds(least, spec.max_replicas)
+        return Bounds(spec.min_scale, spec.max_scale or None)
+
+
+def load_manifest(
+    source: str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    options: ManifestOptions | None = None,
+    name: str | None = None,
+    called: str | None = None,
+) -> Manifest:
+    """The autoscaler in a file, a text, or documents already parsed.
+
+    Documents that are no autoscaler (a Deployment, a ServiceMonitor) are passed over with a warning.
+
+    Args:
+        source: a path, YAML or JSON text of one or several documents, or the documents.
+        options: what the manifest does not say.
+        name: which autoscaler, by ``metadata.name``, when there are several.
+        called: how messages call the file; None for its path.
+
+    Raises:
+        ScenarioError: unreadable, malformed, not supported, or not exactly one autoscaler; one line a problem.
+    """
+    options = replace(options or ManifestOptions(), used=set())
+    lines: dict[int, Lines] = {}
+    place, documents = _documents(source, called, lines)
+    findings = Findings(file=place, lines=lines)
+    candidates: list[tuple[str, str, Section]] = []
+    config: Settings = {}
+    others: list[tuple[str, Section]] = []
+    for index, data in enumerate(documents):
+        if data is None:
+            continue
+        section, kind, named = _open(data, index, len(documents), place, findings)
+        if kind == "ConfigMap" and named == "config-autoscaler":
+            config = read_config(section)
+        elif (family := _family(section, kind)) is not None:
+            candidates.append((family, named, section))
+        elif kind == "ScaledJob":
+            section.problem("", "a ScaledJob starts jobs, it does not scale a fleet")
+        elif kind:
+            others.append((kind, section))
+    findings.refuse()
+    _tell_others(others, place, findings)
+    family, chosen, section = _choose(candidates, name, place, others)
+    spec: HpaSpec | ScaledObjectSpec | KpaSettings
+    if family == "hpa":
+        spec = read_hpa(section, options)
+    elif family == "keda":
+        spec = read_scaled_object(section, options)
+    else:
+        spec = read_knative(section, config)
+    findings.refuse()
+    findings.warnings += options.unused()
+    return Manifest(family, chosen, spec, tuple(findings.warnings), options)
+
+
+def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tuple[str, list[Any]]:
+    if isinstance(source, Mapping):
+        return "manifest", list(walk(source))
+    if not isinstance(source, str | Path):
+        if not isinstance(source, list | tuple):
+            raise ScenarioError(f"a manifest is a path, a text or its documents, got {shown(source)}")
+        return "manifest", [item for document in source for item in walk(document)]
+    place = "manifest"
+    text = str(source)
+    if isinstance(source, Path) or ("\n" not in text.strip() and not text.lstrip().startswith("{")):
+        place = called or text
+        try:
+            text = read_whole(Path(source).expanduser(), MOST_YAML_BYTES).decode("utf-8")
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ScenarioError(f"{place[:200]}: cannot be read: {reason}") from error
+    return place, [item for document in read_documents(text, place, lines) for item in walk(document)]
+
+
+def _open(data: Any, index: int, count: int, place: str, findings: Findings) -> tuple[Section, str, str]:
+    where = place if count == 1 else f"{place}, document {index + 1}"
+    if not isinstance(data, Mapping):
+        findings.problems.append(f"{where}: must be a mapping with kind and spec, got {str(data)[:40]!r}")
+        return Section({}, where, findings), "", ""
+    kind = data.get("kind")
+    metadata = data.get("metadata")
+    called = metadata.get("name") if isinstance(metadata, Mapping) else None
+    called = called if isinstance(called, str) else ""
+    label = " ".join(part for part in (kind if isinstance(kind, str) else "", called) if part)
+    section = Section(data, f"{where} ({label}): " if label else f"{where}: ", findings)
+    if not isinstance(kind, str):
+        section.problem("kind", "is missing")
+        return section, "", called
+    return section, kind, called
+
+
+def _family(section: Section, kind: str) -> str | None:
+    version = section.data.get("apiVersion")
+    version = version if isinstance(version, str) else ""
+    if kind == "HorizontalPodAutoscaler":
+        return "hpa"
+    if kind == "ScaledObject":
+        return "keda"
+    if kind == "PodAutoscaler" or (kind in KNATIVE_KINDS and "knative.dev/" in version):
+        return "kpa"
+    return None
+
+
+def _tell_others(others: list[tuple[str, Section]], place: str, findings: Findings) -> None:
+    """Warn about documents that are no autoscaler; where there are many, in one line."""
+    if len(others) <= MOST_OTHERS_TOLD:
+        for kind, section in others:
+            section.warn("", f"a {kind} is no autoscaler and is not read")
+        return
+    counted = ", ".join(f"{count} {kind}" for kind, count in Counter(kind for kind, _ in others).items())
+    findings.warnings.append(
+        f"{place}: {len(others)} documents are no autoscaler and are not read: {counted}"
+    )
+
+
+def _choose(
+    candidates: list[tuple[str, str, Section]],
+    name: str | None,
+    place: str,
+    others: list[tuple[str, Section]],
+) -> tuple[str, str, Section]:
+    if not candidates:
+        there = f"; there is {', '.join(dict.fromkeys(kind for kind, _ in others))}" if others else ""
+        raise ScenarioError(
+            f"{place}: there is no autoscaler in it, no HorizontalPodAutoscaler, ScaledObject or Knative Service{there}"
+        )
+    named = [candidate for candidate in candidates if name is None or candidate[1] == name]
+    if not named:
+        there = ", ".join(repr(called) for _, called, _ in candidates)
+        raise ScenarioError(f"{place}: there is no autoscaler named {name!r} in it, only {there}")
+    if len(named) > 1:
+        there = ", ".join(f"{section.data['kind']} {called!r}" for _, called, section in named)
+        advice = "say which by its name" if len({called for _, called, _ in named}) > 1 else "leave one"
+        raise ScenarioError(f"{place}: there are {len(named)} autoscalers in it ({there}); {advice}")
+    return named[0]

@@ -1,0 +1,1 @@
+"""PromQL queries of manifests as metric queries (`spec 10, 8.4`)."""

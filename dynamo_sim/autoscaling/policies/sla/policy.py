@@ -1,0 +1,255 @@
+"""The built-in ``sla`` policy (`spec 10, 6.7`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_view import FleetView, View, WorkerPhase
+from dynamo_sim.autoscaling.policies.forecast import exponential_smoothing, forecast
+from dynamo_sim.autoscaling.policies.sla.capacity import EngineLimits, Traffic, requests_per_second
+from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel
+from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor, Predictor
+from dynamo_sim.autoscaling.policies.sla.worker_load import Estimator, WorkerLoad
+
+MODES = ("load", "throughput", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class SlaSettings:
+    """Keys of the policy (times in seconds where not said otherwise).
+
+    Attributes:
+        ttft_ms, itl_ms: the targets.
+        predictor: ``constant``, ``kalman`` or ``holt_winters`` (needs the extra ``predictive``).
+        sensitivity: share of a target that must be kept after a scale-in.
+        mode: ``load`` reacts, ``throughput`` plans for the next interval, ``both`` reacts above the plan.
+        stale_s: a worker without a pass for so long counts as idle.
+        max_step: most workers added at once; None for no limit.
+        strict: the planner's own rules: last snapshots never age, nothing is decided while workers start, one step
+            at a time.
+
+    Raises:
+        ValueError: a value makes no sense.
+    """
+
+    ttft_ms: float
+    itl_ms: float
+    interval_s: float = 5.0
+    throughput_interval_s: float = 60.0
+    predictor: str = "constant"
+    sensitivity: float = 0.8
+    mode: str = "both"
+    min_workers: int = 1
+    stale_s: float = 10.0
+    max_step: int | None = None
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode is one of {', '.join(MODES)}, got {self.mode!r}")
+        if self.predictor not in ("constant", "kalman", "holt_winters"):
+            raise ValueError(f"predictor is constant, kalman or holt_winters, got {self.predictor!r}")
+        if not (self.ttft_ms > 0 and self.itl_ms > 0 and self.interval_s > 0):
+            raise ValueError("ttft_ms, itl_ms and interval_s are above 0")
+        if self.mode != "load" and not self.throughput_interval_s >= self.interval_s:
+            raise ValueError("throughput_interval_s is at least interval_s")
+        if self.max_step is not None and self.max_step < 1:
+            raise ValueError("max_step is at least 1")
+
+
+class SlaPolicy:
+    """Scales an aggregated fleet by what its passes say.
+
+    Args:
+        settings: targets and habits.
+        limits: of one worker.
+    """
+
+    reads = ()
+    direct = True
+    needs_passes = True
+
+    def __init__(self, settings: SlaSettings, limits: EngineLimits | None = None) -> None:
+        self.settings = settings
+        self.limits = limits or EngineLimits()
+        self.period_s = settings.interval_s
+        self.model = PassModel()
+        self.floor: int | None = None
+        self._last_pass: dict[int, tuple[float, Mapping[str, Any]]] = {}
+        self._traffic = Traffic(0.0, 0.0)
+        make = _predictor(settings.predictor)
+        self._requests, self._isl, self._osl = make(), make(), make()
+        self._since_s = 0.0
+        self._window = _Window()
+
+    def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
+        tick = view.bridge()
+        self._observe(tick, now_s)
+        values: dict[str, float | None] = {}
+        planned: Decision | None = None
+        if self.settings.mode != "load" and now_s >= self._since_s + self.settings.throughput_interval_s:
+            planned = self._plan(now_s, values)
+        if self.settings.mode == "throughput":
+            return planned or Decision(None, "between intervals", values=values)
+        return self._react(now_s, fleet, values)
+
+    # ------------------------------------------------------------ what was seen
+
+    def _observe(self, tick: Mapping[str, Any], now_s: float) -> None:
+        snapshots = tick["decode_fpm_snapshots"]
+        self.model.observe(snapshots)
+        for row in snapshots:
+            self._last_pass[row["worker_id"]] = (now_s, row)
+        traffic = tick["traffic"]
+        self._window.add(traffic)
+        if traffic["num_req"]:
+            self._traffic = Traffic(
+                traffic["avg_isl"],
+                traffic["avg_osl"],
+                traffic["avg_kv_hit_rate"],
+                max(1.0, traffic["avg_accept_length"] or 1.0),
+            )
+
+    def _loads(self, now_s: float, fleet: FleetView) -> list[WorkerLoad] | None:
+        active = [worker.id for worker in fleet.workers if worker.phase is WorkerPhase.READY]
+        self._last_pass = {worker: seen for worker, seen in self._last_pass.items() if worker in set(active)}
+        loads = []
+        for worker in active:
+            at_s, row = self._last_pass.get(worker, (-math.inf, None))
+            if row is None and self.settings.strict:
+                return None
+            stale = row is None or (not self.settings.strict and now_s - at_s > self.settings.stale_s)
+            loads.append(WorkerLoad() if stale or row is None else WorkerLoad.of_pass(row))
+        return loads
+
+    # ------------------------------------------------------------ throughput
+
+    def _plan(self, now_s: float, values: dict[str, float | None]) -> Decision:
+        window, seconds = self._window, now_s - self._since_s
+        self._window, self._since_s = _Window(), now_s
+        for predictor, value in (
+            (self._requests, float(window.requests)),
+            (self._isl, window.isl if window.requests else self._traffic.isl),
+            (self._osl, window.osl if window.requests else self._traffic.osl),
+        ):
+            predictor.add(value)
+        isl, osl = max(0.0, self._isl.predict()), max(0.0, self._osl.predict())
+        demand = max(0.0, self._requests.predict()) / seconds
+        values |= {"demand_rps": demand, "predicted_isl": isl, "predicted_osl": osl}
+        if not self.model.is_ready or isl <= 0 or osl <= 0:
+            return Decision(None, "model not ready", values=values)
+        ahead = Traffic(isl, osl, self._traffic.hit_rate, self._traffic.accept_length)
+        rate = requests_per_second(
+            self.model, self.limits, ahead, self.settings.ttft_ms, self.settings.itl_ms
+        )
+        values["capacity_rps"] = rate
+        self.floor = max(math.ceil(demand / rate), self.settings.min_workers)
+        return Decision(self.floor, "throughput", self.floor, values=values)
+
+    # ------------------------------------------------------------ load
+
+    def _react(self, now_s: float, fleet: FleetView, values: dict[str, float | None]) -> Decision:
+        settings, active, effective = self.settings, fleet.active, fleet.effective
+        floor = max(self.floor or 0, settings.min_workers)
+        if settings.strict and fleet.starting:
+            return Decision(None, "scaling_in_progress", values=values)
+        loads = self._loads(now_s, fleet)
+        if loads is None:
+            return Decision(
+                None, "worker_count_mismatch" if self._last_pass else "no_fpm_data", values=values
+            )
+        if not loads or not self.model.is_ready:
+            reason = "insufficient_data" if loads else "no active worker"
+            return Decision(floor if floor > effective else None, reason, values=values)
+        estimator = Estimator(self.model, self._traffic, self.limits.max_num_batched_tokens)
+        ttfts = [estimator.ttft_ms(load) for load in loads]
+        itls = [estimator.itl_ms(load) for load in loads]
+        values |= {"estimated_ttft_ms": max(ttfts), "estimated_itl_ms": max(itls), "floor": float(floor)}
+        if min(ttfts) > settings.ttft_ms or min(itls) > settings.itl_ms:
+            wish = active + 1 if settings.strict else self._enough(estimator, loads)
+            reason = "scale_up" if max(wish, floor) > effective else "starting workers suffice"
+            return Decision(max(wish, floor, effective), reason, wish, values=values)
+        survivors = active if fleet.starting else active - 1
+        if survivors >= 1 and all(self._fits(estimator, load, active / survivors) for load in loads):
+            wish = effective - 1
+            target = max(wish, floor)
+            reason = "scale_down" if target < effective else "scale_down_capped_by_throughput"
+            return Decision(target, reason if target <= effective else "throughput", wish, values=values)
+        return Decision(
+            max(effective, floor), "throughput" if floor > effective else "no_change", values=values
+        )
+
+    def _enough(self, estimator: Estimator, loads: list[WorkerLoad]) -> int:
+        """The smallest fleet for which the median worker would meet both targets."""
+        settings, active = self.settings, len(loads)
+        most = settings.max_step or max(active, 8)
+        for more in range(1, most + 1):
+            scale = active / (active + more)
+            ttft = median(estimator.ttft_ms(load, scale, scale) for load in loads)
+            itl = median(estimator.itl_ms(load, scale) for load in loads)
+            if ttft <= settings.ttft_ms and itl <= settings.itl_ms:
+                return active + more
+        return active + most
+
+    def _fits(self, estimator: Estimator, load: WorkerLoad, scale: float) -> bool:
+        """Whether a worker would keep its targets, with margin, when the others' load is added to it."""
+        settings = self.settings
+        own = estimator.ttft_ms(load, 0.0, scale, all_decodes=True)
+        queued = estimator.ttft_ms(load, scale, scale, all_decodes=True) - own
+        if queued >= (settings.ttft_ms - own) * settings.sensitivity:
+            return False
+        if estimator.itl_ms(load, scale, prompts_too=True) >= settings.itl_ms * settings.sensitivity:
+            return False
+        room = self.limits.max_kv_tokens
+        return room is None or load.kv_tokens * scale < room
+
+
+class _Window:
+    """Traffic of a throughput interval."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._input = 0.0
+        self._output = 0.0
+
+    def add(self, traffic: Mapping[str, Any]) -> None:
+        self.requests += traffic["num_req"]
+        self._input += traffic["avg_isl"] * traffic["num_req"]
+        self._output += traffic["avg_osl"] * traffic["num_req"]
+
+    @property
+    def isl(self) -> float:
+        return self._input / self.requests if self.requests else 0.0
+
+    @property
+    def osl(self) -> float:
+        return self._output / self.requests if self.requests else 0.0
+
+
+class _HoltWinters:
+    """One-step forecasts by Holt's method."""
+
+    def __init__(self) -> None:
+        exponential_smoothing()
+        self._history: list[float] = []
+
+    def add(self, value: float) -> None:
+        if self._history or value:
+            self._history.append(value)
+
+    def predict(self) -> float:
+        return forecast("holt_winters", self._history, 1)[0] if self._history else 0.0
+
+
+def _predictor(name: str) -> Callable[[], Predictor]:
+    makers: dict[str, Callable[[], Predictor]] = {
+        "constant": ConstantPredictor,
+        "kalman": KalmanPredictor,
+        "holt_winters": _HoltWinters,
+    }
+    return makers[name]
