@@ -60,8 +60,9 @@ class Clock(simpy.Environment):
 
     @property
     def instant_is_complete(self) -> bool:
-        """Whether nothing else is scheduled for the present instant."""
-        return not self._queue or self._queue[0][0] > self._now
+        """Whether nothing else is scheduled for the present instant, what comes after `LAST` aside."""
+        queue = self._queue
+        return not queue or queue[0][0] > self._now or queue[0][1] > LAST
 
     def start(self, generator: Generator[Event, None, None]) -> simpy.Process:
         """Start a process whose failure ends `run_dry` with the very exception (SimPy would build a new one)."""

@@ -53,5 +53,16 @@ def test_the_last_of_an_instant_comes_after_everything_else() -> None:
     assert seen == [("pass", False), ("arrival", False), ("settle", True)]
 
 
+def test_what_comes_after_the_last_does_not_keep_an_instant_open() -> None:
+    clock = Clock()
+    seen = []
+    for name, priority in (("scrape", LAST + 1), ("settle", LAST)):
+        event = clock.until(3.0, priority)
+        assert event.callbacks is not None
+        event.callbacks.append(lambda _, name=name: seen.append((name, clock.instant_is_complete)))
+    clock.run_dry()
+    assert seen == [("settle", True), ("scrape", True)]
+
+
 def test_time_is_a_float_from_the_start() -> None:
     assert isinstance(Clock().now, float)
