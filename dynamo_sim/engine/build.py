@@ -18,21 +18,27 @@ if TYPE_CHECKING:
 
 
 def scheduler_factory(
-    args: EngineArgs, timing: PassTiming | None = None, capped: bool = False
+    args: EngineArgs,
+    timing: PassTiming | None = None,
+    capped: bool = False,
+    interner: PrefixInterner | None = None,
 ) -> Callable[[int], Scheduler]:
     """A function that makes the core of the worker with a given id.
 
-    Workers of one fleet share the timing (and its caches) and the names of prefixes; each has a stream of its own
-    for speculative decoding (`spec 04, 6.3`). In a ``capped`` run requests may keep a worker busy in vain.
+    Workers of one fleet share the timing (and its caches); each has a stream of its own for speculative decoding
+    (`spec 04, 6.3`). In a ``capped`` run requests may keep a worker busy in vain.
+
+    Args:
+        interner: names the prefixes of the run; a router and all workers must use the same one.
     """
     shared_timing = timing if timing is not None else build_timing(args)
-    interner = PrefixInterner(args.block_size)
+    names = interner if interner is not None else PrefixInterner(args.block_size)
     engine = _engine_class(args.engine_type)
 
     def make(worker_id: int) -> Scheduler:
         rates = args.speculative_rates
         sampler = None if rates is None else BurstSampler(rates, args.aic_mtp_seed, worker_id)
-        return engine(args, shared_timing, interner, sampler, capped=capped)
+        return engine(args, shared_timing, names, sampler, capped=capped)
 
     return make
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 
 from dynamo_sim.engine.vllm.sequence import Sequence
 
@@ -109,6 +109,23 @@ class Lockstep:
         opened += sum(self.openings[first : first + rest])
         beyond = first + rest - self.block_size
         return opened + sum(self.openings[:beyond]) if beyond > 0 else opened
+
+    def shortage_at_the_end(self, passes: int, free_blocks: int) -> int:
+        """Blocks missing for the next ``passes`` passes together, in the last of which members may end.
+
+        In that pass members take their turns in running order, and who ends gives back one block, its last one.
+        """
+        shortage = max(0, self.openings_within(passes - 1) - free_blocks)
+        free_blocks = max(0, free_blocks - self.openings_within(passes - 1))
+        last = self.passes + passes
+        turns = deque(self.opening[last % self.block_size])
+        for sequence in self.ending.get(last, ()):
+            while turns and turns[0].admission <= sequence.admission:
+                turns.popleft()
+                shortage += not free_blocks
+                free_blocks -= bool(free_blocks)
+            free_blocks += 1
+        return shortage + max(0, len(turns) - free_blocks)
 
     @property
     def squared_tokens(self) -> int:

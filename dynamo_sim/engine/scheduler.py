@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from dynamo_sim.engine.step import Step
+from dynamo_sim.kv.kv_events import KvEvent
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.workload.request import Request
 
@@ -57,7 +59,26 @@ class Scheduler(Protocol):
         """Begin a pass at ``now_ms``, or a stretch of at most ``max_passes`` passes."""
 
     def finish(self, step: Step) -> None:
-        """Carry out the passes ``step`` still has and fill in its ``finals``."""
+        """Carry out the passes ``step`` still has and fill in its ``signals``."""
+
+    kv_events_from_ms: float
+    """Before this time `take_kv_events` has nothing to give; infinite while nothing can come."""
+
+    def publish_kv_events(self) -> None:
+        """Publish KV events from now on; to be called before the first request."""
+
+    def take_kv_events(self, now_ms: float, starts_included: bool) -> Iterable[KvEvent]:
+        """KV events a router can have seen by ``now_ms``, and has not taken yet, in order.
+
+        What a vLLM or TRT-LLM pass does to the cache is visible from its start on, what an SGLang pass does from its
+        end on (`spec 06, 3.1`): of the step in progress, passes that have begun or ended by ``now_ms`` count. The end
+        of its last pass counts once `finish` was called.
+
+        Args:
+            now_ms: at or after the start of the step in progress; before its end, or at it.
+            starts_included: whether a pass of the step in progress that starts at exactly ``now_ms`` has started.
+                In the first round of an instant arrivals come before the passes that start in it (`spec 06, 3.3`).
+        """
 
     def live_requests(self) -> list[Request]:
         """Requests in the core, waiting or running."""

@@ -5,9 +5,24 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from dynamo_sim.kv.cache_events import CacheEvent
 from dynamo_sim.workload.request import Request
+
+
+class SignalKind(Enum):
+    """What an output signal of a request says (`spec 06, 3.2`)."""
+
+    FIRST_TOKEN = "first token"
+    """Its first token is out, and more are to come: its prefill is over."""
+    COMPLETED = "completed"
+    """Its last token is out."""
+    REJECTED = "rejected"
+    """The worker has refused it; there is no token."""
+
+
+Signal = tuple[Request, SignalKind]
+"""An output signal. Tokens between the first and the last one change nothing outside the worker and have none."""
 
 
 @dataclass(slots=True)
@@ -45,11 +60,9 @@ class Step:
             leaves the worker idle.
         admissions: requests admitted by its first pass.
         tokens, forwards: tokens emitted, and distinct requests that emitted, in each pass (`spec 04, 6.4`).
-        finals: requests that ended in the last pass, with "was rejected", in the engine's order; filled in
-            by `Scheduler.finish`.
+        signals: output signals of the last pass, in the engine's order; complete after `Scheduler.finish`. The passes
+            of a stretch before its last one have none.
         stats: forward-pass metrics, when somebody observes the worker.
-        cache_events: what a router may know of the cache from the end of the step on, when it listens; filled in by
-            `Scheduler.finish`.
         reported_passes: passes whose metrics an observer has already been given.
         order: place of the end of its first pass among all that is due at one instant (`spec 01, 5`): the instant it
             was queued, the round, the place in it; set by the fleet.
@@ -57,13 +70,12 @@ class Step:
 
     __slots__ = (
         "admissions",
-        "cache_events",
         "ends_ms",
-        "finals",
         "forwards",
         "order",
         "progress",
         "reported_passes",
+        "signals",
         "start_ms",
         "stats",
         "tokens",
@@ -78,11 +90,16 @@ class Step:
         self.admissions = 0
         self.tokens = tokens
         self.forwards = forwards
-        self.finals: list[tuple[Request, bool]] = []
+        self.signals: list[Signal] = []
         self.stats: PassStats | None = None
-        self.cache_events: Sequence[CacheEvent] = ()
         self.reported_passes = 0
         self.order: tuple[float, int, float] = (0.0, 0, 0.0)
+
+    @property
+    def finals(self) -> list[tuple[Request, bool]]:
+        """Requests that ended in the last pass, with "was rejected", in the engine's order."""
+        first, rejected = SignalKind.FIRST_TOKEN, SignalKind.REJECTED
+        return [(request, kind is rejected) for request, kind in self.signals if kind is not first]
 
     @property
     def end_ms(self) -> float:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence as Names
+from itertools import groupby
 from typing import TYPE_CHECKING
+
+from dynamo_sim.kv.kv_events import KvEventLog
 
 if TYPE_CHECKING:
     from dynamo_sim.engine.vllm.sequence import Sequence
@@ -33,9 +37,10 @@ class BlockPool:
     Attributes:
         free: slots without content.
         inactive: cached full blocks without an owner.
+        events: logs named blocks that come and go (`spec 03, 7`); None while KV events are not published.
     """
 
-    __slots__ = ("_idle", "_owners", "block_size", "caching", "free", "inactive", "num_blocks")
+    __slots__ = ("_idle", "_owners", "block_size", "caching", "events", "free", "inactive", "num_blocks")
 
     def __init__(self, num_blocks: int, block_size: int, caching: bool = True) -> None:
         self.num_blocks = num_blocks
@@ -43,6 +48,7 @@ class BlockPool:
         self.caching = caching
         self.free = num_blocks
         self.inactive = 0
+        self.events: KvEventLog | None = None
         self._owners: dict[int, int] = {}
         self._idle: OrderedDict[int | OwnRun, None] = OrderedDict()
 
@@ -92,15 +98,16 @@ class BlockPool:
         if count <= self.free:
             self.free -= count
         else:
-            self._evict(count - self.free)
-            self.free = 0
+            self.evict(count - self.free)
+            self.free -= count
 
     def open_block(self) -> bool:
         """Take one slot for a partial block; False (and nothing changed) when there is none."""
         if self.free:
             self.free -= 1
         elif self.inactive:
-            self._evict(1)
+            self.evict(1)
+            self.free -= 1
         else:
             return False
         return True
@@ -130,6 +137,8 @@ class BlockPool:
             del idle[name]
         self._leave_own(sequence, first + len(named), own)
         self.inactive -= len(revived) + own
+        if self.events is not None:
+            self._log_stored(sequence.names, first, first + len(named), {*shared, *revived})
         self.take_fresh(fresh)
         if shared:
             counts = [owners[name] + 1 for name in shared]
@@ -187,25 +196,44 @@ class BlockPool:
                 del self._idle[name]
                 self.inactive -= 1
                 self.free += 1
+            elif self.events is not None:
+                self.events.stored(sequence.names[index - 1] if index else None, (name,))
             self._owners[name] = 1
 
-    # ------------------------------------------------------------ inside
+    # ------------------------------------------------------------ eviction
 
-    def _evict(self, count: int) -> None:
+    def evict(self, count: int) -> None:
+        """Make ``count`` slots free: the inactive blocks released first go. There must be that many."""
         idle = self._idle
         self.inactive -= count
+        self.free += count
+        victims: list[int] = []
         while count:
             oldest = next(iter(idle))
             if isinstance(oldest, OwnRun):
                 length = oldest.high - oldest.low
                 if length > count:
                     oldest.high -= count
-                    return
+                    break
                 oldest.high = oldest.low
                 count -= length
             else:
                 count -= 1
+                victims.append(oldest)
             del idle[oldest]
+        if victims and self.events is not None:
+            self.events.removed(victims)
+
+    # ------------------------------------------------------------ inside
+
+    def _log_stored(self, names: Names[int], first: int, last: int, known: set[int]) -> None:
+        """Log the new ones of the blocks ``first <= i < last``; a known block between them divides the events."""
+        assert self.events is not None
+        for is_known, run in groupby(range(first, last), lambda index: names[index] in known):
+            if not is_known:
+                indices = list(run)
+                parent = names[indices[0] - 1] if indices[0] else None
+                self.events.stored(parent, [names[index] for index in indices])
 
     def _own_blocks(self, sequence: Sequence, first: int, last: int) -> int:
         """How many of its unnamed blocks from ``first`` on lie in the inactive set, below ``last``."""

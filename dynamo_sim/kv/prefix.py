@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.sizes import MOST_BLOCKS
 from dynamo_sim.workload.content import merge_runs
-from dynamo_sim.workload.request import Runs
+from dynamo_sim.workload.request import FRESH_TOKEN, Request, Runs
 
 __all__ = ["ROOT", "PrefixInterner", "merge_runs"]
 
@@ -39,6 +39,23 @@ class PrefixInterner:
         first = self._next
         self._next += count
         return range(first, first + count)
+
+    def names_of(self, request: Request) -> Sequence[int]:
+        """Names of a request's whole blocks that others can share: of its prompt, and of a planned output behind it.
+
+        Empty for a prompt unlike every other one. Whoever needs the names before the request reaches a worker stores
+        them as ``request.block_names``; then they are not computed again.
+        """
+        if request.block_names is not None:
+            return request.block_names
+        prompt, planned = request.prompt, request.planned_output
+        if prompt is None:
+            return ()
+        if not planned:
+            return self.blocks(prompt)
+        if planned[0] >= FRESH_TOKEN:  # made up by the workload, one value repeated
+            return self.blocks(merge_runs((*prompt, (planned[0], len(planned)))))
+        return self.blocks(merge_runs((*prompt, *((value, 1) for value in planned))))
 
     def blocks(self, runs: Sequence[tuple[int, int]]) -> list[int]:
         """Names of the whole blocks of a token sequence, first block first; a rest at the end has none.

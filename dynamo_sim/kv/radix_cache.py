@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Protocol
 
-from dynamo_sim.kv.cache_events import CacheEvents
+from dynamo_sim.kv.kv_events import PageCopies
 
 STAMP_BITS = 40
 """A stamp is a round number above this many bits for the place within the round."""
@@ -71,7 +71,7 @@ class RadixCache:
         evictable: tokens in nodes nobody locks.
         round: number of the round stamps are given in (see `now` and `stamp_before`).
         changes: grows with every change of what a match can find.
-        events: is told of blocks that come and go, when a router listens.
+        copies: copies of each page, counted while KV events are published.
     """
 
     def __init__(self, total_tokens: int, page_tokens: int) -> None:
@@ -80,7 +80,7 @@ class RadixCache:
         self.evictable = 0
         self.round = 0
         self.changes = 0
-        self.events: CacheEvents | None = None
+        self.copies: PageCopies | None = None
         self.root = Node(None, None, 0, 0, False, 0, 0)
         self._ticks = 0
         self._serial = 0
@@ -240,7 +240,7 @@ class RadixCache:
             some = node.by_page and (gone - 1) * page >= tokens
             if some:
                 gone = -(-tokens // page)
-            if self.events is not None:
+            if self.copies is not None:
                 assert node.text is not None
                 names = node.text.names[node.high - gone : node.high]
                 lost += names[::-1] if node.by_page else names
@@ -253,8 +253,8 @@ class RadixCache:
             self.free += gone * page
             self.evictable -= gone * page
             tokens -= gone * page
-        if lost and self.events is not None:
-            self.events.removed(lost)
+        if lost and self.copies is not None:
+            self.copies.removed(lost)
 
     # ------------------------------------------------------------ inside
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 Runs = tuple[tuple[int, int], ...]
@@ -36,6 +37,8 @@ class Request:
         prompt: the prompt's content, or None for a prompt that is unlike every other one.
         planned_output: the token values the engine will generate, or None for values unlike anything else.
         priority, strict_priority, policy_class: for the cache-aware router only.
+        block_names: names of the blocks of prompt and planned output (`PrefixInterner.names_of`), where somebody has
+            asked for them before the request reached a worker.
         worker_id: worker of the first dispatch.
         first_admit_ms: start of the pass that first admitted it.
         first_token_ms, second_token_ms, last_token_ms: token times.
@@ -48,6 +51,7 @@ class Request:
 
     __slots__ = (
         "arrival_ms",
+        "block_names",
         "emitted_tokens",
         "ended_ms",
         "first_admit_ms",
@@ -98,6 +102,7 @@ class Request:
         self.priority = priority
         self.strict_priority = strict_priority
         self.policy_class = policy_class
+        self.block_names: Sequence[int] | None = None
         self.worker_id: int | None = None
         self.first_admit_ms: float | None = None
         self.first_token_ms: float | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.step import PassStats, SignalKind, Step
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.metrics.records import FleetChange, RunRecords
 from dynamo_sim.workload.request import Outcome, Request
@@ -144,7 +144,7 @@ def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
             request.last_token_ms = end
             if request.emitted_tokens == request.output_tokens:
                 request.outcome, request.ended_ms = Outcome.COMPLETED, end
-                step.finals.append((request, False))
+                step.signals.append((request, SignalKind.COMPLETED))
         running = [r for r in running if r.outcome is None]
         records.steps.append((worker_id, step))
         now = end

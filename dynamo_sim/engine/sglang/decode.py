@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.sequence import SglangSequence
-from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.step import PassStats, SignalKind, Step
 
 if TYPE_CHECKING:
     from dynamo_sim.engine.sglang.scheduler import SglangScheduler
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 def decode(
     engine: SglangScheduler, step: Step, newcomers: list[SglangSequence], stats: PassStats | None
 ) -> list[SglangSequence]:
-    """One token, or a burst, for every running request; sets the step's end, tokens and finals.
+    """One token, or a burst, for every running request; sets the step's end, tokens and signals.
 
     Args:
         step: ends where the decode step begins; stays so when slots are missing even for a single request.
@@ -123,12 +125,15 @@ def emit(engine: SglangScheduler, step: Step, newcomers: list[SglangSequence]) -
         length = sequence.prompt_tokens + number - sequence.origin
         if not sequence.fresh and length % page == 0 and sequence not in enders:
             memory.keep(cache, sequence, length // page, cache.stamp_before(number, sequence.entry))
+    starters = []
     for sequence in newcomers:
         if not sequence.max_output_tokens:
             continue
         generated = number - sequence.origin
         _note_first(engine, sequence, generated, end_ms)
         if generated < sequence.max_output_tokens:
+            if generated == 1:
+                starters.append(sequence)
             sequence.fresh = False
             length = sequence.prompt_tokens + generated
             memory.keep(cache, sequence, length // page, cache.stamp_before(number, sequence.entry))
@@ -139,7 +144,15 @@ def emit(engine: SglangScheduler, step: Step, newcomers: list[SglangSequence]) -
         request.last_token_ms = end_ms
         request.emitted_tokens = sequence.generated
         memory.release(cache, sequence, by_page=not sequence.fresh)
-        step.finals.append((request, False))
+    _signal(step, enders, starters)
+
+
+def _signal(step: Step, enders: Sequence[SglangSequence], starters: Sequence[SglangSequence]) -> None:
+    """Signal last tokens and first ones in running order."""
+    signals = [(sequence.entry, sequence.request, SignalKind.COMPLETED) for sequence in enders]
+    signals += [(sequence.entry, sequence.request, SignalKind.FIRST_TOKEN) for sequence in starters]
+    signals.sort(key=itemgetter(0))
+    step.signals += [(request, kind) for _, request, kind in signals]
 
 
 def _note_first(engine: SglangScheduler, sequence: SglangSequence, generated: int, end_ms: float) -> None:
@@ -167,6 +180,8 @@ def _emit_bursts(engine: SglangScheduler, step: Step) -> None:
             continue
         step.tokens += burst
         step.forwards += 1
+        if not sequence.generated and sequence.max_output_tokens > 1:
+            step.signals.append((sequence.request, SignalKind.FIRST_TOKEN))
         cache.free -= burst
         for generated in range(sequence.generated + 1, sequence.generated + burst + 1):
             if generated == 1:
@@ -182,6 +197,7 @@ def _emit_bursts(engine: SglangScheduler, step: Step) -> None:
         if sequence.generated + burst == sequence.max_output_tokens:
             batch.remove(sequence)
             sequence.generated += burst
+            step.signals.append((sequence.request, SignalKind.COMPLETED))
             enders.append(sequence)
         else:
             batch.leap(sequence, burst)
@@ -192,4 +208,3 @@ def _emit_bursts(engine: SglangScheduler, step: Step) -> None:
         request.last_token_ms = end_ms
         request.emitted_tokens = sequence.generated
         memory.release(cache, sequence, by_page=False)
-        step.finals.append((request, False))

@@ -80,9 +80,9 @@ def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
         node = _put(cache, anchor, sequence, pages, by_page)
         for first, last in sequence.duplicates:
             cache.free += (last - first) * page
-        if cache.events is not None:
+        if cache.copies is not None:
             names = sequence.names
-            cache.events.removed(name for first, last in sequence.duplicates for name in names[first:last])
+            cache.copies.removed(name for first, last in sequence.duplicates for name in names[first:last])
         cache.refresh(node, anchor, stamp)
         cache.unlock(anchor, stamp)
     else:
@@ -101,8 +101,8 @@ def retract(cache: RadixCache, sequence: SglangSequence) -> None:
     anchor = sequence.anchor
     assert anchor is not None
     cache.free += sequence.tokens - sequence.kept_pages * cache.page_tokens
-    if cache.events is not None:
-        cache.events.removed(sequence.names[sequence.kept_pages : sequence.announced_pages])
+    if cache.copies is not None:
+        cache.copies.removed(sequence.names[sequence.kept_pages : sequence.announced_pages])
     cache.unlock(anchor, sequence.touched)
     forget(sequence)
 
@@ -132,6 +132,6 @@ def _put(cache: RadixCache, anchor: Node, sequence: SglangSequence, pages: int, 
 def _announce(cache: RadixCache, sequence: SglangSequence, tokens: int) -> None:
     """Tell of the whole pages among the first ``tokens`` tokens of a sequence that nobody was told of."""
     pages = tokens // cache.page_tokens
-    if cache.events is not None and pages > sequence.announced_pages:
-        cache.events.stored(sequence.names, sequence.announced_pages, pages)
+    if cache.copies is not None and pages > sequence.announced_pages:
+        cache.copies.stored(sequence.names, sequence.announced_pages, pages)
         sequence.announced_pages = pages

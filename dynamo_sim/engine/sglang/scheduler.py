@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.sglang import memory
@@ -16,7 +18,7 @@ from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.engine.sglang.stats import add_queue, scheduled_stats, stretch_stats
 from dynamo_sim.engine.sglang.stretch import plan_stretch
 from dynamo_sim.engine.step import Step
-from dynamo_sim.kv.cache_events import CacheEvents
+from dynamo_sim.kv.kv_events import KvEvent, PageCopies
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.kv.radix_cache import RadixCache
 from dynamo_sim.metrics.gaps import GapLog
@@ -72,7 +74,9 @@ class SglangScheduler:
         self.emitted_ms = 0.0  # when the batch got its latest tokens
         self.with_one_token: list[SglangSequence] = []  # members that wait for their second
         self.horizon = 64  # passes to plan ahead in the next stretch
-        self._in_stretch = False
+        self._stretch: Step | None = None
+        self.kv_events_from_ms = math.inf
+        self._visible_events: list[KvEvent] = []
         self._idle_passes = 0
 
     # ------------------------------------------------------------ what the fleet sees
@@ -96,7 +100,7 @@ class SglangScheduler:
 
     def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
         taken = 0
-        if self._in_stretch and step is not None:
+        if self._stretch is not None and step is not None:
             taken = bisect_right(step.ends_ms, now_ms) * self.batch.growing
         return min(self.pool_tokens, self.used_kv_tokens + taken)
 
@@ -104,9 +108,30 @@ class SglangScheduler:
     def total_kv_tokens(self) -> int:
         return self.pool_tokens
 
-    def announce_cache(self) -> None:
-        """From now on tell of cached pages in `Step.cache_events`; to be called before the first request."""
-        self.cache.events = CacheEvents()
+    def publish_kv_events(self) -> None:
+        self.cache.copies = PageCopies()
+
+    def take_kv_events(self, now_ms: float, starts_included: bool) -> Sequence[KvEvent]:
+        copies, stretch = self.cache.copies, self._stretch
+        if copies is None:
+            return ()
+        self.kv_events_from_ms = math.inf
+        if stretch is not None:
+            # In the middle of a stretch nothing happens to the cache but evictions. Those of the passes that have
+            # ended are made now; that changes nothing `finish` asks for, a stretch looks at `available` only.
+            ended = min(bisect_right(stretch.ends_ms, now_ms), len(stretch.ends_ms) - 1)
+            self.cache.evict(ended * self.batch.growing - self.cache.free)
+            self._visible_events += copies.log.take()
+            self._note_next_eviction(stretch)
+        events, self._visible_events = self._visible_events, []
+        return events
+
+    def _note_next_eviction(self, stretch: Step) -> None:
+        """Find the end of the first pass of a stretch that has to evict, the last one excepted."""
+        if self.batch.growing:
+            passes = self.cache.free // self.batch.growing
+            if passes < len(stretch.ends_ms) - 1:
+                self.kv_events_from_ms = min(self.kv_events_from_ms, stretch.ends_ms[passes])
 
     def receive(self, request: Request) -> None:
         self.queue.append(SglangSequence(request, self.interner))
@@ -123,20 +148,23 @@ class SglangScheduler:
         if self.batch.members and not pieces and self.sampler is None:
             step = plan_stretch(self, now_ms, max_passes, admission)
             if step is not None:
-                self._in_stretch = True
+                self._stretch = step
+                if self.cache.copies is not None:
+                    self._note_next_eviction(step)
                 if self.observed:
                     step.stats = stretch_stats(self, len(step.ends_ms))
                 return step
         return self._single_pass(now_ms, pieces)
 
     def finish(self, step: Step) -> None:
-        if self._in_stretch:
+        if self._stretch is not None:
             self._finish_stretch(step)
-        if self.cache.events is not None:
-            step.cache_events = self.cache.events.take()
+        if self.cache.copies is not None:
+            self._visible_events += self.cache.copies.log.take()
+            self.kv_events_from_ms = -math.inf if self._visible_events else math.inf
 
     def _finish_stretch(self, step: Step) -> None:
-        self._in_stretch = False
+        self._stretch = None
         batch, cache = self.batch, self.cache
         passes = len(step.ends_ms)
         self.horizon = max(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
+from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.kv.radix_cache import Node
 from dynamo_sim.workload.request import FRESH_TOKEN, Request
 
@@ -54,7 +54,7 @@ class SglangSequence:
         self.request = request
         self.prompt_tokens = request.input_tokens
         self.max_output_tokens = request.output_tokens if planned is None else len(planned)
-        self.names = _names(request, interner)
+        self.names: Sequence[int] = interner.names_of(request)
         self.watched = False
         if planned and request.prompt is not None:
             self.watched = planned[0] < FRESH_TOKEN
@@ -79,14 +79,3 @@ class SglangSequence:
     def left(self) -> int:
         """Tokens it has still to generate."""
         return max(0, self.max_output_tokens - self.generated)
-
-
-def _names(request: Request, interner: PrefixInterner) -> Sequence[int]:
-    if request.prompt is None:
-        return ()
-    planned = request.planned_output
-    if not planned:
-        return interner.blocks(request.prompt)
-    if planned[0] >= FRESH_TOKEN:  # made up by the workload, one value repeated
-        return interner.blocks(merge_runs((*request.prompt, (planned[0], len(planned)))))
-    return interner.blocks(merge_runs((*request.prompt, *((value, 1) for value in planned))))

@@ -32,8 +32,6 @@ def plan_stretch(
         at_most = 1
     next_event = min(min(batch.ending), batch.next_watched_page())
     at_most = min(at_most, next_event - batch.passes)
-    if engine.cache.events is not None:  # an eviction has to be told at the end of its pass
-        at_most = min(at_most, max(1, engine.cache.free // batch.growing))
     if engine.queue.is_sorted:
         at_most = min(at_most, engine.cache.free // batch.growing + 1)
     passes = _undecided_passes(engine, at_most, None if admission is None else admission.refused_for)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.sequence import Sequence
 
@@ -22,7 +22,7 @@ def ready(sequences: list[Sequence]) -> list[Sequence]:
 
 
 def emit_tokens(engine: VllmScheduler, plan: PassPlan, step: Step, decode_start_ms: float) -> None:
-    """One token for every ready sequence; sets the step's end, tokens and finals."""
+    """One token for every ready sequence; sets the step's end, tokens and signals."""
     group, pool = engine.group, engine.pool
     loose = ready(engine.running[group.count :])
     count = group.count + len(loose)
@@ -45,6 +45,8 @@ def emit_tokens(engine: VllmScheduler, plan: PassPlan, step: Step, decode_start_
             engine.note_token(sequence, end_ms)
             if sequence.generated == sequence.max_output_tokens:
                 engine.end(sequence, end_ms, step)
+            elif sequence.generated == 1:
+                step.signals.append((sequence.request, SignalKind.FIRST_TOKEN))
     step.forwards = step.tokens
     if step.tokens:
         step.ends_ms[0] = end_ms
@@ -93,6 +95,8 @@ def emit_bursts(engine: VllmScheduler, plan: PassPlan, step: Step, decode_start_
     pool.take_fresh(reserved)
     bursts = [engine.sampler.burst(s.max_output_tokens - s.generated) for s in batch]
     for sequence, burst in zip(batch, bursts, strict=True):
+        if not sequence.generated and sequence.max_output_tokens > 1:
+            step.signals.append((sequence.request, SignalKind.FIRST_TOKEN))
         for _ in range(burst):
             length = sequence.prompt_tokens + sequence.generated + 1
             if length % size == 1:

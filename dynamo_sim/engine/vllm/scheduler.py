@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
+from bisect import bisect_left, bisect_right
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.lockstep import Lockstep
-from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.engine.vllm.emission import emit_bursts, emit_tokens
 from dynamo_sim.engine.vllm.pass_plan import PassPlan, Work
 from dynamo_sim.engine.vllm.sequence import Sequence
 from dynamo_sim.engine.vllm.stats import add_queue, scheduled_stats, stretch_stats
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.block_pool import BlockPool
-from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
+from dynamo_sim.kv.kv_events import KvEvent, KvEventLog
+from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.timing.speculative import BurstSampler
@@ -80,7 +83,8 @@ class VllmScheduler:
         self._newcomers: list[Sequence] = []  # group members with one token so far
         self._pinned = 0  # running sequences that must be served token by token
         self._admissions = 0
-        self._in_stretch = False
+        self._stretch: Step | None = None
+        self.kv_events_from_ms = math.inf
         self._horizon = 64  # passes to plan ahead in the next stretch
         # Without an influence of the context the duration is a function of the blocks held: one look-up.
         self._decode_table: dict[int, float] | None = None if timing.context_matters else {}
@@ -101,7 +105,7 @@ class VllmScheduler:
 
     def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
         held = self.pool.active
-        if self._in_stretch and step is not None:
+        if self._stretch is not None and step is not None:
             begun = min(bisect_right(step.ends_ms, now_ms), len(step.ends_ms) - 1)
             held += self.group.openings_within(begun)
         return held * self.block_size
@@ -126,9 +130,9 @@ class VllmScheduler:
         return self._plan_stretch(now_ms, max_passes) or self._single_pass(plan or self._plan_pass(now_ms))
 
     def finish(self, step: Step) -> None:
-        if not self._in_stretch:
+        if self._stretch is None:
             return
-        self._in_stretch = False
+        self._stretch = None
         group = self.group
         earlier = len(step.ends_ms) - 1
         # Plan about as far as stretches go before something cuts them.
@@ -139,6 +143,34 @@ class VllmScheduler:
             group.advance(earlier, opened)
         self.gaps.add_stretch(self.emitted_ms, step.ends_ms, group.count)
         self._emit_group(step.end_ms, step)
+
+    def publish_kv_events(self) -> None:
+        if self.pool.caching:
+            self.pool.events = KvEventLog()
+
+    def take_kv_events(self, now_ms: float, starts_included: bool) -> Iterable[KvEvent]:
+        log, stretch = self.pool.events, self._stretch
+        if log is None:
+            return ()
+        self.kv_events_from_ms = math.inf
+        if stretch is not None:
+            bisect = bisect_right if starts_included else bisect_left
+            self._evict_for(stretch, 1 + bisect(stretch.ends_ms, now_ms))
+        return log.take()
+
+    def _evict_for(self, stretch: Step, passes: int) -> None:
+        """Make the evictions of the first passes of a stretch ahead of `finish`, for they are to be seen.
+
+        That changes neither how many blocks are available nor how many are held, and `finish` finds free what it takes.
+        """
+        pool, group, ends = self.pool, self.group, stretch.ends_ms
+        if passes < len(ends):
+            shortage = group.openings_within(passes) - pool.free
+            self.kv_events_from_ms = ends[passes - 1]
+        else:
+            shortage = group.shortage_at_the_end(len(ends), pool.free)
+        if shortage > 0:
+            pool.evict(shortage)
 
     def live_requests(self) -> list[Request]:
         return [sequence.request for sequence in (*self.running, *self.waiting)]
@@ -171,13 +203,7 @@ class VllmScheduler:
 
     def new_sequence(self, request: Request, max_output_tokens: int) -> Sequence:
         """The engine's view of an arriving request."""
-        if request.prompt is None or not self.pool.caching:
-            names: list[int] = []
-        elif request.planned_output is not None:
-            output = ((value, 1) for value in request.planned_output)
-            names = self.interner.blocks(merge_runs([*request.prompt, *output]))
-        else:
-            names = self.interner.blocks(request.prompt)
+        names = self.interner.names_of(request) if self.pool.caching else ()
         return Sequence(request, max_output_tokens, names, self.block_size)
 
     def judge(self, sequence: Sequence) -> int | None:
@@ -346,15 +372,17 @@ class VllmScheduler:
         else:
             emit_tokens(self, plan, step, decode_start)
         for sequence in plan.rejected:
-            step.finals.append((sequence.request, True))
+            step.signals.append((sequence.request, SignalKind.REJECTED))
         if step.tokens:
             self._fruitful_preemptions = self.preemptions
         step.admissions = plan.admissions
-        step.progress = bool(plan.admissions or step.tokens or step.finals or plan.did_something)
+        step.progress = bool(plan.admissions or step.tokens or step.signals or plan.did_something)
         self._regroup()
         if stats is not None:
             add_queue(stats, self)
             step.stats = stats
+        if self.pool.events is not None:
+            self.kv_events_from_ms = min(self.kv_events_from_ms, plan.now_ms)
         return step
 
     def _plan_stretch(self, now_ms: float, max_passes: int) -> Step | None:
@@ -395,7 +423,6 @@ class VllmScheduler:
                 duration = self.decode_ms(active, count, context)
                 if duration == 0.0:
                     break
-        self._in_stretch = True
         if self._newcomers:
             for sequence in self._newcomers:
                 sequence.request.second_token_ms = ends[0]
@@ -403,6 +430,9 @@ class VllmScheduler:
         step = Step(now_ms, ends, True, count, count)
         if self.observed:
             step.stats = stretch_stats(self, step)
+        self._stretch = step
+        if pool.events is not None and group.openings_within(len(ends)) > pool.free:
+            self.kv_events_from_ms = min(self.kv_events_from_ms, now_ms)
         return step
 
     def decode_ms(self, active: int, batch: int, context: int) -> float:
@@ -522,4 +552,4 @@ class VllmScheduler:
         request = sequence.request
         request.last_token_ms = end_ms
         request.emitted_tokens = sequence.generated
-        step.finals.append((request, False))
+        step.signals.append((request, SignalKind.COMPLETED))

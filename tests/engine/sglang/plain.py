@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.step import PassStats, SignalKind, Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.workload.request import Request
@@ -446,7 +446,6 @@ class PlainSglang:
             self.end(r)
             r.request.emitted_tokens = r.gen
             r.request.last_token_ms = r.emitted_ms
-            step.finals.append((r.request, False))
         self.waiting = victims + self.waiting
         if victims or out_of_memory:
             self.ratio = self.init
@@ -458,7 +457,7 @@ class PlainSglang:
         stats.sum_queued_prefill_tokens, stats.sum_queued_decode_kv_tokens = sum(fresh), sum(returned)
         stats.var_queued_prefill_length, stats.var_queued_decode_kv_tokens = spread(fresh), spread(returned)
         step.stats = stats
-        step.progress = bool(batch or step.finals or step.tokens or stats.num_decode_requests)
+        step.progress = bool(batch or step.signals or step.tokens or stats.num_decode_requests)
         return step
 
     def decode(
@@ -510,8 +509,11 @@ class PlainSglang:
                 step.tokens += 1
                 self.note(r, end_ms)
                 if r.gen >= r.wanted:
+                    step.signals.append((r.request, SignalKind.COMPLETED))
                     done.append(r)
                     break
+                if r.gen == 1:
+                    step.signals.append((r.request, SignalKind.FIRST_TOKEN))
                 self.keep(r)
         tree.give(taken[used:])
         return victims, done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -65,8 +65,13 @@ def load(draw: random.Random) -> tuple[list[Request], dict[str, Any]]:
     return requests, args
 
 
-def serve(core: Any, requests: list[Request], max_passes: int) -> Iterator[Step]:
-    """Steps of a worker, each when it has ended, until all is done, or nothing goes on, or 3 000 passes."""
+def serve(
+    core: Any, requests: list[Request], max_passes: int, during: Callable[[Step], None] = lambda step: None
+) -> Iterator[Step]:
+    """Steps of a worker, each when it has ended, until all is done, or nothing goes on, or 3 000 passes.
+
+    ``during`` is called with each step just before it ends.
+    """
     coming, now, passes = list(requests), 0.0, 0
     while (coming or core.request_count) and passes <= 3000:
         while coming and coming[0].arrival_ms <= now:
@@ -80,6 +85,7 @@ def serve(core: Any, requests: list[Request], max_passes: int) -> Iterator[Step]
             return
         if coming:
             step.cut(coming[0].arrival_ms)
+        during(step)
         core.finish(step)
         yield step
         if not step.progress:
@@ -104,7 +110,12 @@ def story(kind: Any, seed: int, max_passes: int) -> dict[str, Any]:
         for index, end in enumerate(step.ends_ms):
             mine = (used[index], lengths + index * growth, step.tokens, step.forwards)
             passes.append(
-                (end, *mine, stats, [r.index for r, _ in step.finals] if end == step.end_ms else [])
+                (
+                    end,
+                    *mine,
+                    stats,
+                    [(r.index, kind) for r, kind in step.signals] if end == step.end_ms else [],
+                )
             )
     core.close()
     complete = not core.request_count
@@ -146,10 +157,21 @@ def told_by_twin(seed: int) -> tuple[list[tuple[float, Any]], bool]:
 def told_by_ours(seed: int, max_passes: int) -> list[tuple[float, Any]]:
     requests, args = load(random.Random(seed))
     core = engine(SglangScheduler, **args)
-    core.announce_cache()
-    told = []
-    for step in serve(core, requests, max_passes):
-        told += [(step.end_ms, tuple(event)) for event in step.cache_events]
+    core.publish_kv_events()
+    told: list[tuple[float, Any]] = []
+
+    def take(now_ms: float) -> None:
+        is_due = core.kv_events_from_ms <= now_ms
+        events = core.take_kv_events(now_ms, starts_included=False)
+        assert is_due or not events
+        told.extend((now_ms, tuple(event)) for event in events)
+
+    def during(step: Step) -> None:
+        for now_ms in step.ends_ms[:-1]:
+            take(now_ms)
+
+    for step in serve(core, requests, max_passes, during):
+        take(step.end_ms)
     return told
 
 
