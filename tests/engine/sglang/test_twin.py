@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from dynamo_sim.engine.sglang.scheduler import SglangScheduler
-from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.engine.step import Step
-from dynamo_sim.errors import SimulationError
-from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
-from dynamo_sim.metrics.gaps import merged_gaps
+from dynamo_sim.kv.kv_events import KvEvent
+from dynamo_sim.kv.prefix import merge_runs
 from dynamo_sim.workload.request import Request
 from tests.engine.sglang.driver import engine, request
 from tests.engine.sglang.plain import PlainSglang
-
-SEEN = (
-    "first_admit_ms",
-    "first_reused_tokens",
-    "reused_tokens",
-    "first_token_ms",
-    "second_token_ms",
-    "last_token_ms",
-)
+from tests.engine.twins import FAILED, BlockNames, block_by_block, random_pulls, serve, story
 
 
 def load(draw: random.Random) -> tuple[list[Request], dict[str, Any]]:
@@ -65,134 +53,69 @@ def load(draw: random.Random) -> tuple[list[Request], dict[str, Any]]:
     return requests, args
 
 
-def serve(
-    core: Any, requests: list[Request], max_passes: int, during: Callable[[Step], None] = lambda step: None
-) -> Iterator[Step]:
-    """Steps of a worker, each when it has ended, until all is done, or nothing goes on, or 3 000 passes.
-
-    ``during`` is called with each step just before it ends.
-    """
-    coming, now, passes = list(requests), 0.0, 0
-    while (coming or core.request_count) and passes <= 3000:
-        while coming and coming[0].arrival_ms <= now:
-            core.receive(coming.pop(0))
-        if not core.request_count:
-            now = coming[0].arrival_ms
-            continue
-        try:
-            step = core.start(now, max_passes)
-        except SimulationError:
-            return
-        if coming:
-            step.cut(coming[0].arrival_ms)
-        during(step)
-        core.finish(step)
-        yield step
-        if not step.progress:
-            return
-        now = step.end_ms
-        passes += len(step.ends_ms)
-
-
-def story(kind: Any, seed: int, max_passes: int) -> dict[str, Any]:
-    """Everything there is to see of a load on one worker."""
-    requests, args = load(random.Random(seed))
-    core = engine(kind, **args)
-    core.observed = True
-    passes: list[tuple[Any, ...]] = []
-    for step in serve(core, requests, max_passes):
-        stats = {
-            name: round(value, 6) if isinstance(value, float) else value
-            for name, value in asdict(step.stats).items()
-        }
-        used, growth = stats.pop("used_kv_tokens"), stats.pop("decode_kv_growth")
-        lengths = stats.pop("sum_decode_kv_tokens")
-        for index, end in enumerate(step.ends_ms):
-            mine = (used[index], lengths + index * growth, step.tokens, step.forwards)
-            passes.append(
-                (
-                    end,
-                    *mine,
-                    stats,
-                    [(r.index, kind) for r, kind in step.signals] if end == step.end_ms else [],
-                )
-            )
-    core.close()
-    complete = not core.request_count
-    seen = [[getattr(r, name) for name in (*SEEN, "emitted_tokens")] for r in requests]
-    gaps = [values.tolist() for values in merged_gaps([core.gaps])]
-    return {
-        "passes": passes[:3000],
-        "requests": seen if complete else None,
-        "gaps": gaps if complete else None,
-    }
-
-
 RARE = (1564, 1660, 2095, 2799)
 """Loads in which the order of evictions inside a stretch, or behind a retraction, shows."""
 
 
 @pytest.mark.parametrize("seed", [*range(100), *RARE])
-def test_it_does_what_its_twin_does(seed: int) -> None:
-    told = story(PlainSglang, seed, 1)
-    assert story(SglangScheduler, seed, 1) == told
-    assert story(SglangScheduler, seed, 1_000_000) == told
-
-
-def told_by_twin(seed: int) -> tuple[list[tuple[float, Any]], bool]:
-    """What the twin tells a router of blocks others can ask for, with the time; whether all slots have one owner."""
+def test_the_scheduler_does_what_its_twin_does(seed: int) -> None:
     requests, args = load(random.Random(seed))
-    core = engine(PlainSglang, **args)
-    page, events, told = core.page, core.tree.events, []
-    names = Names(requests, page)
+    expected = story(engine(PlainSglang, **args), requests, 1)
+    for max_passes in (1, 1_000_000):
+        requests, _ = load(random.Random(seed))
+        assert story(engine(SglangScheduler, **args), requests, max_passes) == expected
+
+
+def published_by_twin(
+    requests: list[Request], args: dict[str, Any]
+) -> tuple[list[tuple[float, KvEvent]], bool]:
+    """What the twin's passes do to the cache, with the ends of the passes; whether all slots have one owner."""
+    core, names, published = engine(PlainSglang, **args), BlockNames(requests, args["block_size"]), []
     for step in serve(core, requests, 1):
-        for kind, parent, blocks in events.told:
-            known = tuple(names.of[block] for block in blocks if block in names.of)
-            if known:
-                told.append((step.end_ms, (kind, names.of.get(parent), known)))
-        events.told.clear()
-    return told, not core.tree.owned_twice
+        if step is FAILED:
+            break
+        published += [(step.end_ms, names.known(*event)) for event in core.tree.events.told]
+        core.tree.events.told.clear()
+    return published, not core.tree.owned_twice
 
 
-def told_by_ours(seed: int, max_passes: int) -> list[tuple[float, Any]]:
-    requests, args = load(random.Random(seed))
+def published(requests: list[Request], args: dict[str, Any], max_passes: int) -> list[tuple[float, KvEvent]]:
+    """What a router that asks at every end of a pass is given, with the times."""
     core = engine(SglangScheduler, **args)
     core.publish_kv_events()
-    told: list[tuple[float, Any]] = []
+    events: list[tuple[float, KvEvent]] = []
 
     def take(now_ms: float) -> None:
         is_due = core.kv_events_from_ms <= now_ms
-        events = core.take_kv_events(now_ms, starts_included=False)
-        assert is_due or not events
-        told.extend((now_ms, tuple(event)) for event in events)
+        visible = core.take_kv_events(now_ms, starts_included=True)
+        assert is_due or not visible
+        events.extend((now_ms, event) for event in visible)
 
     def during(step: Step) -> None:
         for now_ms in step.ends_ms[:-1]:
             take(now_ms)
 
     for step in serve(core, requests, max_passes, during):
-        take(step.end_ms)
-    return told
-
-
-class Names:
-    """The names of blocks, by the tokens up to their ends; they are the same in every fresh `PrefixInterner`."""
-
-    def __init__(self, requests: list[Request], page: int) -> None:
-        self.of: dict[tuple[Any, ...] | None, int] = {}
-        interner = PrefixInterner(page)
-        for each in requests:  # in order of arrival, as a worker meets them
-            if each.prompt is None:
-                continue
-            tokens = [value for value, length in each.prompt for _ in range(length)]
-            tokens += each.planned_output or ()
-            for index, name in enumerate(SglangSequence(each, interner).names):
-                self.of[tuple(tokens[: (index + 1) * page])] = name
+        if step is not FAILED:
+            take(step.end_ms)
+    return events
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_a_router_is_told_of_the_blocks_the_twin_tells_of_at_the_ends_of_the_same_passes(seed: int) -> None:
-    told, is_sound = told_by_twin(seed)
-    if is_sound:
-        assert told_by_ours(seed, 1) == told
-        assert told_by_ours(seed, 1_000_000) == told
+def test_kv_events_are_visible_from_the_end_of_the_pass_the_twin_makes_them_in(seed: int) -> None:
+    requests, args = load(random.Random(seed))
+    expected, is_sound = published_by_twin(requests, args)
+    if not is_sound:
+        return
+    for max_passes in (1, 1_000_000):
+        requests, _ = load(random.Random(seed))
+        assert block_by_block(published(requests, args, max_passes)) == block_by_block(expected)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_taking_kv_events_at_any_time_changes_nothing_else(seed: int) -> None:
+    requests, args = load(random.Random(seed))
+    expected = story(engine(SglangScheduler, **args), requests, 1_000_000)
+    requests, _ = load(random.Random(seed))
+    scheduler = engine(SglangScheduler, **args)
+    assert story(scheduler, requests, 1_000_000, random_pulls(scheduler, seed)) == expected

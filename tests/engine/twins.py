@@ -1,0 +1,134 @@
+"""What shows of a scheduler on a load: the same of the real one and of its plain twin."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from dynamo_sim.engine.step import Step
+from dynamo_sim.errors import SimulationError
+from dynamo_sim.kv.kv_events import KvEvent
+from dynamo_sim.kv.prefix import PrefixInterner
+from dynamo_sim.metrics.gaps import merged_gaps
+from dynamo_sim.workload.request import Request
+
+RECORDED = (
+    "first_admit_ms",
+    "first_reused_tokens",
+    "reused_tokens",
+    "first_token_ms",
+    "second_token_ms",
+    "last_token_ms",
+    "emitted_tokens",
+)
+
+FAILED = Step(0.0, [0.0], False, 0, 0)
+"""In place of a step that the scheduler refuses, because requests could never end."""
+
+
+def serve(
+    core: Any, requests: list[Request], max_passes: int, during: Callable[[Step], None] = lambda step: None
+) -> Iterator[Step]:
+    """Steps of a worker, each when it has ended, until all is done, or nothing goes on (`FAILED`), or 3 000 passes.
+
+    ``during`` is called with each step just before it ends.
+    """
+    coming, now, passes = list(requests), 0.0, 0
+    while (coming or core.request_count) and passes <= 3000:
+        while coming and coming[0].arrival_ms <= now:
+            core.receive(coming.pop(0))
+        if not core.request_count:
+            now = coming[0].arrival_ms
+            continue
+        try:
+            step = core.start(now, max_passes)
+        except SimulationError:
+            yield FAILED
+            return
+        if coming:
+            step.cut(coming[0].arrival_ms)
+        during(step)
+        core.finish(step)
+        yield step
+        if not step.progress:
+            if not coming:
+                return
+            now = coming[0].arrival_ms
+            continue
+        now = step.end_ms
+        passes += len(step.ends_ms)
+
+
+def story(
+    core: Any, requests: list[Request], max_passes: int, during: Callable[[Step], None] = lambda step: None
+) -> dict[str, Any]:
+    """Everything there is to see of a load on one worker: its passes, its requests, the gaps between tokens."""
+    core.observed = True
+    passes: list[tuple[Any, ...]] = []
+    failed = False
+    for step in serve(core, requests, max_passes, during):
+        if step is FAILED:
+            failed = True
+            break
+        stats = {
+            name: round(value, 6) if isinstance(value, float) else value
+            for name, value in asdict(step.stats).items()
+        }
+        used, growth = stats.pop("used_kv_tokens"), stats.pop("decode_kv_growth")
+        lengths = stats.pop("sum_decode_kv_tokens")
+        for index, end in enumerate(step.ends_ms):
+            mine = (used[index], lengths + index * growth, step.tokens, step.forwards)
+            signals = [(request.index, kind) for request, kind in step.signals]
+            passes.append((end, *mine, stats, signals if index == len(step.ends_ms) - 1 else []))
+    core.close()
+    complete = not failed and not core.request_count
+    seen = [[getattr(r, name) for name in RECORDED] for r in requests]
+    gaps = [values.tolist() for values in merged_gaps([core.gaps])]
+    return {
+        "passes": passes[:3000],
+        "requests": seen if complete else None,
+        "gaps": gaps if complete else None,
+    }
+
+
+def random_pulls(core: Any, seed: int) -> Callable[[Step], None]:
+    """Something that takes KV events now and then during the steps of a worker."""
+    core.publish_kv_events()
+    draw = random.Random(seed)
+
+    def pull(step: Step) -> None:
+        for now_ms in sorted(draw.sample(step.ends_ms, draw.randint(0, min(3, len(step.ends_ms))))):
+            core.take_kv_events(now_ms, starts_included=draw.random() < 0.5 and now_ms < step.end_ms)
+
+    return pull
+
+
+class BlockNames:
+    """The names of blocks, by the tokens up to their ends; they are the same in every new `PrefixInterner`."""
+
+    def __init__(self, requests: list[Request], block_size: int) -> None:
+        self.of: dict[tuple[Any, ...] | None, int] = {}
+        interner = PrefixInterner(block_size)
+        for each in requests:  # in order of arrival, as a worker meets them
+            if each.prompt is None:
+                continue
+            tokens = [value for value, length in each.prompt for _ in range(length)]
+            tokens += each.planned_output or ()
+            for index, name in enumerate(interner.names_of(each)):
+                self.of[tuple(tokens[: (index + 1) * block_size])] = name
+
+    def known(self, kind: Any, parent: Any, blocks: list[tuple[Any, ...]]) -> KvEvent:
+        """An event of a plain twin, without the blocks that nobody can ask for."""
+        return KvEvent(kind, self.of.get(parent), tuple(self.of[b] for b in blocks if b in self.of))
+
+
+def block_by_block(events: list[tuple[float, KvEvent]]) -> list[tuple[float, str, int | None, int]]:
+    """Events with their times as one entry a block: how they are grouped carries no meaning."""
+    entries = []
+    for at_ms, (kind, parent, names) in events:
+        for name in names:
+            entries.append((at_ms, kind, parent, name))
+            parent = name if kind == "stored" else None
+    return entries
