@@ -62,6 +62,7 @@ from dynamo_sim.scenario import policy_parts as parts
 from dynamo_sim.scenario import scaling_policies as specs
 from dynamo_sim.scenario.autoscaler import Autoscaler
 from dynamo_sim.scenario.specs import Scenario
+from dynamo_sim.shown import printable
 from dynamo_sim.timing.build import build_timing
 
 DEFAULT_PERIOD_S = 15.0
@@ -116,7 +117,7 @@ def _controller(
         scenario.seed,
         scenario.fleet.expected_startup_s,
         engine.gpus_per_worker,
-        list(dict.fromkeys(found)),
+        list(dict.fromkeys(map(printable, found))),
     )
 
 

@@ -13,7 +13,7 @@ from dynamo_sim.autoscaling.blame import raised
 from dynamo_sim.autoscaling.decision import Decision, Policy
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.errors import DynamoSimError, SimulationError
-from dynamo_sim.shown import shown
+from dynamo_sim.shown import is_text, shown
 from dynamo_sim.sizes import MOST_WORKERS
 
 SHORTEST_PERIOD_S = 0.01
@@ -168,11 +168,12 @@ class Guarded:
         """What is only told must be of a kind that tables can hold."""
         values, events = decision.values, decision.events
         good = {
-            "reason": decision.reason is None or isinstance(decision.reason, str),
+            "reason": decision.reason is None or is_text(decision.reason),
             "proposal": decision.proposal is None or _is_count(decision.proposal),
             "stabilised": decision.stabilised is None or _is_count(decision.stabilised),
-            "values": isinstance(values, Mapping) and all(isinstance(name, str) for name in values),
-            "events": isinstance(events, tuple | list) and all(isinstance(event, str) for event in events),
+            "values": isinstance(values, Mapping)
+            and all(is_text(name) and _is_value(value) for name, value in values.items()),
+            "events": isinstance(events, tuple | list) and all(is_text(event) for event in events),
         }
         for field, is_good in good.items():
             if not is_good:
@@ -187,7 +188,7 @@ _TOLD = {
     "reason": "a text",
     "proposal": "a whole number or None",
     "stabilised": "a whole number or None",
-    "values": "a mapping from names to numbers",
+    "values": "a mapping from names to numbers, texts or None",
     "events": "a tuple of texts",
 }
 
@@ -200,6 +201,13 @@ def is_number(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return is_number(value) and -(2**63) <= value < 2**63 and value == int(value)
+
+
+def _is_value(value: Any) -> bool:
+    """Whether a cell of a table can hold it."""
+    if value is None or is_text(value) or isinstance(value, bool | np.bool_):
+        return True
+    return is_number(value) and (isinstance(value, float | np.floating) or -(2**1023) < value < 2**1023)
 
 
 def _is_too_many(value: Any) -> bool:

@@ -79,6 +79,11 @@ def ask(answer: Any, **more: Any) -> Decision:
         ),
         (Decision(3, values=[1]), "whose values is [1]; it must be a mapping"),  # type: ignore[arg-type]
         (Decision(3, values={5: 1.0}), "whose values is {5: 1.0}"),  # type: ignore[dict-item]
+        (Decision(3, values={"a": [1]}), "a mapping from names to numbers, texts or None"),  # type: ignore[dict-item]
+        (Decision(3, values={"a": 10**400}), "a mapping from names to numbers, texts or None"),
+        (Decision(3, values={"\ud800": 1.0}), "whose values is"),
+        (Decision(3, reason="\ud800"), "whose reason is"),
+        (Decision(3, events=("\ud800",)), "whose events is"),
         (Decision(3, events=(1,)), "whose events is (1,); it must be a tuple of texts"),  # type: ignore[arg-type]
         (Decision(3, events=None), "whose events is None"),  # type: ignore[arg-type]
         (Decision(3, 5), "whose reason is 5; it must be a text"),  # type: ignore[arg-type]

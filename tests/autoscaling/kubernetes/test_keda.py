@@ -180,6 +180,18 @@ class TestCronTrigger:
         ("sum([a, b, 1]) + avg([a, b])", 11.5),
         ("ceil(a / 2) + floor(b / 3) + abs(-1)", 4.0),
         ("min(a, b, 1e1) + max(a, .5)", 6.0),
+        ("max([a, b]) - min([a, b])", 1.0),
+        ("round(2.5) + round(-2.5) + int(a / 2)", 1.0),
+        ("a > 1 && b > 1 ? 2 : 0", 2.0),
+        ("a > 9 || not (b > 9) ? 3 : 0", 3.0),
+        ("a > 9 or b > 9 and a > 1 ? 3 : 0", 0.0),
+        ("count([a, b, 1], {# > 1})", 2.0),
+        ("count([a, b, 1], # >= 1) > 2 ? 5 : 0", 5.0),
+        ("count([a > 3, b > 3])", 1.0),
+        ("any([a, b], {# > 3}) && all([a, b], {# > 2}) && one([a, b], # > 3) ? 7 : 0", 7.0),
+        ("mean([a, b]) + median([a, b, 9]) + len([a, b])", 9.5),
+        ("a ?? 5", 3.0),
+        ("a ?? 5 + b", 7.0),
     ],
 )
 def test_formulas(text: str, value: float) -> None:
@@ -194,9 +206,15 @@ def test_formulas(text: str, value: float) -> None:
         ("a > 1", "not a number"),
         ("a ? 1 : 2", "must be a comparison"),
         ("(a > 1) + 2", "a number is needed"),
-        ("count([a])", "count is not supported"),
-        ("a and b", "unexpected 'and'"),
-        ("a > 1 && b > 1", "'&&' is not supported"),
+        ("count([a])", "takes a list and a condition"),
+        ("count([a], # + 1)", "a condition is needed"),
+        ("filter([a], # > 1)", "filter is not supported"),
+        ("# > 1 ? 1 : 2", "stands for an element"),
+        ("a and b", "a condition is needed"),
+        ("a > 1 && b > 1", "not a number"),
+        ("not a > 1 ? 1 : 2", "a condition is needed"),
+        ("1 < a < 2 ? 1 : 2", "join them by &&"),
+        ("a in [1]", "unexpected 'in'"),
         ("'text'", "is not supported"),
         ("sum(a)", "takes a list"),
         ("min(a)", "at least two"),
@@ -265,6 +283,33 @@ def test_a_trigger_active_below_nothing_is_active_for_ever() -> None:
     always = MetricTrigger(MetricQuery("waiting", reduce="sum"), 5000, activation=-1.0)
     (line,) = unreachable_targets(KedaPolicy(ScaledObjectSpec((always,))))
     assert "with the activation threshold -1 it is active for ever" in line
+
+
+def test_a_failed_trigger_is_replaced_or_an_error() -> None:
+    assert Formula("a ?? b ?? 5")({"a": None, "b": 4.0}) == 4.0
+    assert Formula("a ?? b ?? 5")({"a": None, "b": None}) == 5.0
+    assert Formula("a ?? b")({"a": None, "b": None}) is None
+    with pytest.raises(ValueError, match="calculates with a trigger that has failed"):
+        Formula("a + b")({"a": None, "b": 4.0})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 150, "(" * 90 + "a" + ")" * 90, "-" * 199 + "a", "a?" * 66 + "a", "2^" * 99 + "2", "[" * 150],
+)
+def test_a_deeply_nested_formula_is_parsed_or_refused(text: str) -> None:
+    try:
+        Formula(text)
+    except ValueError as error:
+        assert "nested too deeply" in str(error) or "'?'" in str(error)
+
+
+@pytest.mark.parametrize(
+    "text", ["ceil(9) ^ ceil(9) ^ ceil(9)", "a + ceil(10) ^ ceil(1e7)", "floor(9)**1e300"]
+)
+def test_powers_are_floats_and_end_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match=r"out of range|result is inf"):
+        Formula(text)({"a": 1.0})
 
 
 @pytest.mark.parametrize("text", ["(" * 5000 + "a" + ")" * 5000, "-" * 5000 + "a", "a+" * 5000 + "a"])

@@ -130,9 +130,11 @@ class Scalers:
         assert self.spec.modifiers is not None
         numbers = {name: value for name, value in values.items() if value is not None}
         try:
-            return self.spec.modifiers.formula(numbers)
+            value = self.spec.modifiers.formula(numbers)
         except (ValueError, KeyError) as error:
             raise MetricFailed(str(error)) from error
+        assert value is not None, "no trigger is None"
+        return value
 
     def _fallback(self, index: int, current: int, pods: Sequence[Pod]) -> int:
         fallback = self.spec.fallback

@@ -7,10 +7,14 @@ import re
 
 from dynamo_sim.autoscaling.kubernetes.manifests.section import duration_s
 from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
+from dynamo_sim.autoscaling.kubernetes.promql.tree import MAX_LETTERS
 from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind
 
 USUAL_METRIC = "waiting"
 USUAL_WINDOW_S = 60.0
+MAX_KEY_LETTERS = 300
+"""A longer query is better named by its trigger."""
+
 _PLAIN = re.compile(r"[A-Za-z_][\w:]*\w")
 
 
@@ -36,8 +40,11 @@ def map_line_of_query(query: str, trigger: str = "") -> str:
         query: PromQL.
         trigger: name of the trigger it belongs to, which is the shorter key.
     """
+    query, key = query[:MAX_LETTERS], trigger or query
+    if len(key) > MAX_KEY_LETTERS:
+        key = "NAME OF THE TRIGGER"
     series = (find_series(name) for name in re.findall(r"[A-Za-z_:][\w:]*", query))
     metric = next((found.metric for found in series if found is not None), USUAL_METRIC)
-    ranges = (duration_s(text.strip()) for text in re.findall(r"\[([^\]:]*)\]", query))
+    ranges = (duration_s(text.strip()) for text in re.findall(r"\[([^\[\]:]*)\]", query))
     window_s = next((found for found in ranges if found), USUAL_WINDOW_S)
-    return map_line(trigger or query, metric, window_s)
+    return map_line(key, metric, window_s)

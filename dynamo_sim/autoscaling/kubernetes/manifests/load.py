@@ -142,7 +142,7 @@ def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tupl
 def _open(data: Any, index: int, count: int, place: str, findings: Findings) -> tuple[Section, str, str]:
     where = place if count == 1 else f"{place}, document {index + 1}"
     if not isinstance(data, Mapping):
-        findings.problems.append(f"{where}: must be a mapping with kind and spec, got {str(data)[:40]!r}")
+        findings.problems.append(f"{where}: must be a mapping with kind and spec, got {shown(data, 40)}")
         return Section({}, where, findings), "", ""
     kind = data.get("kind")
     metadata = data.get("metadata")
