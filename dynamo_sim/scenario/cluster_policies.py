@@ -109,6 +109,8 @@ class FromManifest(ManifestOptions, PolicySpec):
 class ManifestScaling(FromManifest):
     """A manifest: HorizontalPodAutoscaler, ScaledObject or Knative Service, as it is."""
 
+    kind_is_needed = False
+
     kind: Literal["manifest"] = "manifest"
     """Kind of policy; may be left out beside `manifest`."""
 
@@ -187,7 +189,7 @@ class HpaMetricSpec(Metric):
 class HpaScaling(FromManifest):
     """HorizontalPodAutoscaler autoscaling/v2, by a manifest or by keys."""
 
-    kind: Literal["hpa"]
+    kind: Literal["hpa"] = "hpa"
     """Kind of policy."""
 
     min_replicas: Count = 1
@@ -309,7 +311,7 @@ class ModifiersSpec(Spec):
 class KedaScaling(FromManifest):
     """KEDA ScaledObject, by a manifest or by keys."""
 
-    kind: Literal["keda"]
+    kind: Literal["keda"] = "keda"
     """Kind of policy."""
 
     triggers: tuple[TriggerSpec, ...] = Field(default=(), strict=False)
@@ -363,7 +365,7 @@ class KedaScaling(FromManifest):
 class KpaScaling(FromManifest):
     """Knative's autoscaler, by a manifest or by keys."""
 
-    kind: Literal["kpa"]
+    kind: Literal["kpa"] = "kpa"
     """Kind of policy."""
 
     metric: Literal["concurrency", "rps"] = "concurrency"

@@ -22,6 +22,7 @@ from dynamo_sim.autoscaling import (
     load_policy,
 )
 from dynamo_sim.errors import ScenarioError, SimulationError
+from dynamo_sim.scenario.scaling_policies import FixedScaling
 
 
 class Says:
@@ -185,7 +186,9 @@ def test_a_module_that_breaks_says_how(tmp_path: Path) -> None:
 
 
 def test_an_object_is_a_policy_when_it_can_decide() -> None:
-    assert as_policy(FixedPolicy(3)).decide(0.0, StaticView(), FleetView.of(1)) is not None
+    assert (
+        as_policy(FixedPolicy(FixedScaling(count=3))).decide(0.0, StaticView(), FleetView.of(1)) is not None
+    )
     for candidate, what in ((object(), "no method decide"), (FixedPolicy, "is a class")):
         with pytest.raises(ScenarioError, match=what):
             as_policy(candidate)

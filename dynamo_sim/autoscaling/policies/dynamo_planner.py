@@ -14,6 +14,7 @@ import yaml
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import PolicyError
+from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import DynamoSimError, ScenarioError
 from dynamo_sim.input_file import read_whole
 from dynamo_sim.sizes import MOST_YAML_BYTES
@@ -130,13 +131,13 @@ class DynamoPlanner:
         self._adapter.close()
 
 
-class DynamoPlannerPolicy:
+class DynamoPlannerPolicy(Policy):
     """A `DynamoPlanner` that scales one aggregated fleet as a policy; it names its own times."""
 
     reads = ()
     direct = True
     needs_passes = True
-    shortest_wait_s = 0.0  # its times are the reference's, whatever they are
+    min_wait_s = 0.0  # its times are the reference's, whatever they are
 
     def __init__(self, planner: DynamoPlanner) -> None:
         self.planner = planner

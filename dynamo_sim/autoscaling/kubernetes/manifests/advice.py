@@ -8,7 +8,7 @@ import re
 from dynamo_sim.autoscaling.kubernetes.manifests.section import duration_s
 from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
 from dynamo_sim.autoscaling.kubernetes.promql.tree import MAX_LETTERS
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind
+from dynamo_sim.metric_catalogue import METRICS, Kind
 
 USUAL_METRIC = "waiting"
 USUAL_WINDOW_S = 60.0

@@ -25,9 +25,9 @@ from dynamo_sim.autoscaling.kubernetes.manifests.behavior import read_behavior
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section
 from dynamo_sim.autoscaling.kubernetes.promql.reading import ends_in_zero, parse_promql
-from dynamo_sim.autoscaling.metrics.catalogue import Kind
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import CronWindow, check_expression, time_zone
+from dynamo_sim.metric_catalogue import Kind
 from dynamo_sim.shown import shown
 
 _CONNECTION = (

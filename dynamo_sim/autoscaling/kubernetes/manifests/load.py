@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dynamo_sim.autoscaling.decision import Policy
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.kubernetes.hpa import HpaPolicy, HpaSpec
 from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
@@ -19,6 +18,7 @@ from dynamo_sim.autoscaling.kubernetes.manifests.knative import Settings, read_c
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section, walk
 from dynamo_sim.autoscaling.kubernetes.manifests.yaml_text import Lines, read_documents
+from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.input_file import read_whole
 from dynamo_sim.shown import shown

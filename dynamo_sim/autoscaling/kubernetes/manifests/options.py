@@ -9,9 +9,9 @@ from datetime import datetime
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaSettings
 from dynamo_sim.autoscaling.kubernetes.manifests.advice import map_line
 from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import DEFAULT_START
+from dynamo_sim.metric_catalogue import METRICS, Kind
 from dynamo_sim.shown import shown
 
 RESOURCES = ("cpu", "memory")

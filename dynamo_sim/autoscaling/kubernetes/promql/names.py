@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind
+from dynamo_sim.metric_catalogue import METRICS, Kind
 
 SECONDS = 0.001
 """Times are in seconds there and in milliseconds here."""

@@ -18,8 +18,8 @@ from dynamo_sim.autoscaling.kubernetes.promql.tree import (
     Unmapped,
     parse_tree,
 )
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.metric_catalogue import METRICS, Kind
 
 WORKER_LABELS = {
     "pod",
