@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,51 @@ def test_several_autoscalers_are_told_apart_by_name() -> None:
 def test_what_is_no_manifest(text: str, why: str) -> None:
     found = problems(text)
     assert len(found) == 1 and why in found[0]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "why"),
+    [
+        ("autoscaling.aibrix.ai/v1alpha1", "PodAutoscaler", "a PodAutoscaler of AIBrix is not read"),
+        (
+            "autoscaling.example.org/v1",
+            "PodAutoscaler",
+            "autoscaling.internal.knative.dev, autoscaling.aibrix.ai; got",
+        ),
+        (None, "PodAutoscaler", "apiVersion: of a PodAutoscaler must be one of .*; it is missing"),
+        (5, "PodAutoscaler", "apiVersion: must be a text, got 5"),
+        ("autoscaling.knative.dev.evil.org/v1", "PodAutoscaler", "must be one of"),
+        ("example.org/v1", "HorizontalPodAutoscaler", "must be one of autoscaling; got 'example.org/v1'"),
+        ("example.org/v1", "ScaledObject", "must be keda.sh/v1alpha1"),
+        ("serving.kserve.io/v1beta1", "InferenceService", "an InferenceService is not read: KServe makes"),
+        ("ray.io/v1", "RayService", "a RayService is not read: Ray Serve's own autoscaler"),
+        ("llmd.ai/v1alpha1", "VariantAutoscaling", "llm-d's saturation analysis"),
+        ("nvidia.com/v1alpha1", "DynamoGraphDeployment", "policy: {kind: dynamo_planner, config: ...}"),
+        ("example.org/v1", "InferenceService", "there is no autoscaler in it"),
+    ],
+)
+def test_an_autoscaler_is_known_by_its_api_version_and_kind(version: Any, kind: str, why: str) -> None:
+    document = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": {"maxReplicas": 8}}
+    (line,) = problems(document)
+    assert re.search(why.replace("{", r"\{"), line)
+
+
+def test_a_service_of_cloud_run_is_not_read_as_knative_s() -> None:
+    for key, place in (
+        ("run.googleapis.com/cpu-throttling", "template"),
+        ("run.googleapis.com/launch-stage", "top"),
+    ):
+        service = knative({"min-scale": "1"})
+        holder = service if place == "top" else service["spec"]["template"]
+        holder.setdefault("metadata", {}).setdefault("annotations", {})[key] = "x"
+        (line,) = problems(service)
+        assert "one of Cloud Run, whose own autoscaler is not modelled" in line
+
+
+def test_another_autoscaler_beside_the_one_that_is_read_is_reported() -> None:
+    other = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": {"name": "x"}}
+    (warning,) = load_manifest([other, hpa(metrics=[pods()])]).warnings
+    assert "an InferenceService is not read" in warning
 
 
 # ---------------------------------------------------------------- HPA
