@@ -59,3 +59,22 @@ def exists(text: str, section: str) -> bool:
         else None
     )
     return body is not None and re.search(rf"(?:^|\s|\(){step}\. ", body.group(1)) is not None
+
+
+def places() -> list[Path]:
+    """Every file in which citations count."""
+    patterns = (
+        "dynamo_sim/**/*.py",
+        "tests/**/*.py",
+        "benchmarks/*.py",
+        "docs/*.md",
+        "README.md",
+        "CONTRIBUTING.md",
+    )
+    about_citations = {"spec_citations.py", "spec_index.py", "test_spec.py", "rules.py"}
+    return [
+        file
+        for pattern in patterns
+        for file in sorted(ROOT.glob(pattern))
+        if file.name not in about_citations
+    ]

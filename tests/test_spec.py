@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spec_citations import ROOT, citations, documents, exists, expanded
-
-PLACES = (
-    "dynamo_sim/**/*.py",
-    "tests/**/*.py",
-    "benchmarks/*.py",
-    "docs/*.md",
-    "README.md",
-    "CONTRIBUTING.md",
-)
-CITING = [
-    file
-    for pattern in PLACES
-    for file in sorted(ROOT.glob(pattern))
-    if file.name not in ("spec_citations.py", "test_spec.py")
-]
+from tests.parity.cases import golden, topics
+from tests.parity.rules import RULES
+from tests.spec_citations import ROOT, citations, documents, exists, expanded, places
 
 
 def test_every_cited_section_exists() -> None:
     specifications = documents()
     missing = [
         f"{file.relative_to(ROOT)}: spec {document}, {section}"
-        for file in CITING
+        for file in places()
         for document, section in citations(file.read_text(encoding="utf-8"))
         if document not in specifications or (section and not exists(specifications[document], section))
     ]
@@ -58,3 +45,25 @@ def test_a_numbered_step_counts_as_a_section() -> None:
     text = "## 5. One pass\n\n1. first\n2. second\n\n### 5.7 Detail\n\n## 6. Next\n\n3. third\n"
     assert exists(text, "5") and exists(text, "5.2") and exists(text, "5.7")
     assert not exists(text, "5.3") and not exists(text, "7")
+
+
+def test_every_rule_with_golden_cases_exists_and_names_existing_cases() -> None:
+    specifications = documents()
+    for cited, cases in RULES.items():
+        ((document, section),) = citations(cited)
+        assert exists(specifications[document], section), cited
+        for topic, numbers in cases.items():
+            assert not set(numbers) - {int(case["name"][:2]) for case in golden(topic)}, (cited, topic)
+
+
+def test_every_golden_case_that_is_not_random_holds_a_rule() -> None:
+    held = {
+        (topic, number) for cases in RULES.values() for topic, numbers in cases.items() for number in numbers
+    }
+    named = {
+        (topic, int(case["name"][:2]))
+        for topic in topics()
+        for case in golden(topic)
+        if not {"fuzz", "random"} & set(case["name"].split("-"))
+    }
+    assert named - held == set()
