@@ -17,9 +17,10 @@ INDEX = SPEC / "INDEX.md"
 HEAD = """\
 # Where each rule stands
 
-Sections of the [specifications](README.md) with the files that cite them. A number such as 5.3 without a title is step 3
-of section 5. Code is below `dynamo_sim/`, tests are below `tests/`. Golden cases are in `tests/parity/cases/`, by topic and number;
-`tests/parity/test_golden.py` runs them. This page is written by `python -m tests.spec_index`, and a test keeps it true.
+Sections of the [specifications](README.md) with the files that cite them. A number such as 5.3 without a title is
+step 3 of section 5. Code is below `dynamo_sim/`, tests are below `tests/`. Golden cases are in `tests/parity/cases/`,
+by topic and number; `pytest tests/parity/test_golden.py -k vllm/25` runs one. This page is written by
+`python -m tests.spec_index`, and a test keeps it true.
 """
 
 Cited = dict[tuple[str, str], set[str]]

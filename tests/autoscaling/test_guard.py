@@ -1,4 +1,4 @@
-"""No answer of a policy reaches the fleet unchecked, and policies of one's own are found and checked."""
+"""No answer of a policy reaches the fleet unchecked, and policies of one's own are found and checked (`spec 10, 1`)."""
 
 from __future__ import annotations
 

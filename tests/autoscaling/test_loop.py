@@ -1,4 +1,7 @@
-"""Loops look at absolute times, in a fixed order within an instant, and what they decide is applied and recorded."""
+"""Loops look at absolute times, in a fixed order within an instant, and what they decide is applied and recorded.
+
+Rules: `spec 10, 1`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The planner package: refused by name where it is missing, and driven through the bridge contract where it is not."""
+"""The planner package: refused by name where it is missing, and driven through the bridge contract where it is not.
+
+Rules: `spec 10, 6.1 to 6.4`.
+"""
 
 from __future__ import annotations
 

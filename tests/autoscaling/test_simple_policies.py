@@ -1,4 +1,4 @@
-"""Fixed, schedule, target tracking, step scaling, queue proportional, predictive."""
+"""Fixed, schedule, target tracking, step scaling, queue proportional, predictive (`spec 10, 5`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sla policy: its model of a pass, its estimates, and what differs from the planner's own rules."""
+"""The sla policy: its model of a pass, its estimates, and what differs from the planner's own rules.
+
+Rules: `spec 10, 6.5 and 6.7`.
+"""
 
 from __future__ import annotations
 

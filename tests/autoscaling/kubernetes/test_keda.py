@@ -1,4 +1,4 @@
-"""KEDA: the operator's way from zero and back, fallback, cached values, cron, and formulas."""
+"""KEDA: the operator's way from zero and back, fallback, cached values, cron, and formulas (`spec 10, 3.1 to 3.5`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests of a cluster run as they are, or say in one line why not; nothing is passed over in silence."""
+"""Manifests of a cluster run as they are, or say in one line why not (`spec 10, 2.1, 3.1 and 4.1`)."""
 
 from __future__ import annotations
 

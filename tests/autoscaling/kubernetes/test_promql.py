@@ -1,4 +1,7 @@
-"""Pasted queries are mapped by name, function and range, or refused by the construct that has no counterpart."""
+"""Pasted queries are mapped by name, function and range, or refused by the construct that has no counterpart.
+
+Rules: `spec 10, 8.4`.
+"""
 
 from __future__ import annotations
 

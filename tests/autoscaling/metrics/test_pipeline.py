@@ -1,4 +1,4 @@
-"""What can be seen: scrape times, delay, windows, staleness, histograms, and the exact view."""
+"""What can be seen: scrape times, delay, windows, staleness, histograms, and the exact view (`spec 10, 8.1 to 8.3`)."""
 
 from __future__ import annotations
 
