@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
+
+import yaml
 
 from dynamo_sim.autoscaling.budget import clamp_to_budget
 from dynamo_sim.autoscaling.controller import AutoscalerController
@@ -18,7 +19,9 @@ from dynamo_sim.autoscaling.policies.custom import as_policy, load_policy
 from dynamo_sim.autoscaling.policies.dynamo_planner import (
     DynamoPlanner,
     DynamoPlannerPolicy,
+    check_for_one_fleet,
     engine_capabilities,
+    read_config,
 )
 from dynamo_sim.autoscaling.policies.fixed import FixedPolicy
 from dynamo_sim.autoscaling.policies.predictive import PredictivePolicy
@@ -123,7 +126,11 @@ def _sla(spec: specs.SlaScaling, scenario: Scenario, bounds: Bounds) -> Policy:
 
 def _dynamo_planner(spec: specs.DynamoPlannerScaling, scenario: Scenario, bounds: Bounds) -> Policy:
     engine = scenario.fleet.engine
-    config = Path(spec.config) if isinstance(spec.config, str) else spec.config
+    try:
+        config = read_config(spec.config)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ScenarioError(f"the planner's configuration cannot be read: {error}") from error
+    check_for_one_fleet(config)
     decode = engine_capabilities(
         engine.num_gpu_blocks,
         engine.block_size,
