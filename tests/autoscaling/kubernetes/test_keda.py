@@ -122,6 +122,19 @@ def test_fallback_of_a_value_target_is_divided_by_the_ready_workers() -> None:
     assert policy.hpa.decide(15, StaticView(), FleetView.of(0, starting=2)).reason == "no metric"
 
 
+def test_a_query_with_a_series_a_worker_fails_with_several_workers() -> None:
+    policy = keda(trigger(MetricQuery("waiting"), one_series=False), min_replicas=1)
+
+    def synced(now_s: float, samples: dict[int, float]) -> Decision:
+        view = StaticView(samples={"waiting": samples})
+        return policy.hpa.decide(now_s, view, FleetView.of(max(1, len(samples))))
+
+    assert synced(0, {0: 30.0}).proposal == 3
+    failed = synced(15, {0: 30.0, 1: 20.0})
+    assert failed.reason == "no metric" and "gives 2 series, and KEDA takes only one" in failed.events[0]
+    assert synced(30, {}).proposal == 0
+
+
 def test_no_data_counts_as_zero_unless_told_otherwise() -> None:
     assert sync(keda(min_replicas=1), 0, 4, waiting=None).proposal == 0
 

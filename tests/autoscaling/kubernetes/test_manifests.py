@@ -388,8 +388,6 @@ def test_advanced_settings_and_fallback() -> None:
         ({"minReplicaCount": 5, "maxReplicaCount": 4}, "is below minReplicaCount"),
         ({"triggers": []}, "must have at least one entry"),
         ({"triggers": [{"type": "rabbitmq", "metadata": {}}]}, "no counterpart of the trigger 'rabbitmq'"),
-        ({"triggers": [prometheus(treshold="1")]}, "did you mean 'threshold'"),
-        ({"triggers": [prometheus("vllm:num_requests_waiting")]}, "wrap it in sum(...)"),
         ({"triggers": [prometheus("topk(1, vllm:num_requests_waiting)")]}, "topk() is not understood"),
         ({"triggers": [{**prometheus(), "metricType": "Utilization"}]}, "only for cpu and memory"),
         ({"advanced": {"scalingModifiers": {"formula": "queue", "target": "1"}}}, "no trigger named 'queue'"),
@@ -400,6 +398,26 @@ def test_advanced_settings_and_fallback() -> None:
 def test_mistakes_in_a_scaled_object(spec: dict[str, Any], why: str) -> None:
     found = problems(scaled_object(**spec))
     assert len(found) == 1 and why in found[0]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "warned"),
+    [
+        (prometheus(treshold="1"), "treshold: unknown key; KEDA ignores it, too (did you mean 'threshold'?)"),
+        (prometheus(metricType="Value"), "metricType: unknown key; KEDA ignores it, too"),
+        (
+            prometheus("vllm:num_requests_waiting"),
+            "with several workers the trigger fails; wrap it in sum(...)",
+        ),
+    ],
+)
+def test_what_keda_takes_is_taken_with_a_warning(trigger: dict[str, Any], warned: str) -> None:
+    (warning,) = load_manifest(scaled_object(trigger)).warnings
+    assert warned in warning
+
+
+def test_the_account_of_a_prometheus_is_nothing_to_warn_about() -> None:
+    assert load_manifest(scaled_object(prometheus(identityOwner="operator"))).warnings == ()
 
 
 def test_cpu_alone_cannot_scale_from_zero() -> None:

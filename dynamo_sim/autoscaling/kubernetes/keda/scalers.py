@@ -158,7 +158,13 @@ class Scalers:
 def _read(source: Source, view: View, now_s: float) -> float:
     if isinstance(source, CronTrigger):
         return float(source.desired) if source.window.is_open(now_s) else OUTSIDE_CRON
-    value = view.value(source.query)
+    if source.one_series:
+        value = view.value(source.query)
+    else:
+        samples = [sample.value for sample in view.per_worker(source.query).values()]
+        if len(samples) > 1:
+            raise MetricFailed(f"the query gives {len(samples)} series, and KEDA takes only one")
+        value = samples[0] if samples else None
     if value is None:
         if source.ignore_null:
             return 0.0

@@ -24,6 +24,7 @@ class MetricTrigger:
         name: for formulas and messages.
         ignore_null: whether no data counts as 0; else it is an error.
         use_cached: whether the HPA gets the value of the last poll.
+        one_series: whether the query gives one number; else it gives one a worker, and fails with several workers.
     """
 
     query: MetricQuery
@@ -33,6 +34,7 @@ class MetricTrigger:
     name: str = ""
     ignore_null: bool = True
     use_cached: bool = False
+    one_series: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ def _made(
         section.warn(
             "", f"{name} is a counter; it is read as its rate over the window of the metrics section"
         )
-    if total and name not in options.metric_map and query.spec.per_worker:
+    if total and name not in options.metric_map and query.spec.per_worker and query.reduce == "sum":
         section.warn("", f"the metric {name} is read as the sum of {query.metric} over the workers")
     return HpaMetric(source, target_type, target, query, name)
 

@@ -134,6 +134,12 @@ class Section:
         if len(unknown) > MAX_UNKNOWN_KEYS:
             self.problem("", f"has {len(unknown) - MAX_UNKNOWN_KEYS:,} more unknown keys")
 
+    def ignore_rest(self, why: str) -> None:
+        """Warn about keys nobody has asked for."""
+        for key in [key for key in self.data if key not in self._known][:MAX_UNKNOWN_KEYS]:
+            near = get_close_matches(str(key), self._known, n=1)
+            self.warn(str(key), f"unknown key; {why}" + (f" (did you mean {near[0]!r}?)" if near else ""))
+
     # ------------------------------------------------------------ values
 
     def has(self, key: str) -> bool:
