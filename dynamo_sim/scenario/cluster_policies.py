@@ -286,10 +286,10 @@ class FallbackSpec(Spec):
     replicas: Count
     """Workers then."""
 
-    behavior: Literal["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"] = (
-        "static"
-    )
-    """How the current number counts."""
+    behavior: Literal[
+        "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower", "scalingModifiers"
+    ] = "static"
+    """How the current number counts; scalingModifiers: the formula gets nil for a failed trigger."""
 
 
 class ModifiersSpec(Spec):
@@ -355,6 +355,9 @@ class KedaScaling(FromManifest):
                 ("max_replicas",),
                 f"found {self.max_replicas}; must be at least min_replicas, {self.min_replicas}",
             )
+        by_formula = self.fallback is not None and self.fallback.behavior == "scalingModifiers"
+        if by_formula and self.modifiers is None:
+            yield ("fallback", "behavior"), "found 'scalingModifiers'; needs modifiers with a formula"
         if self.idle_replicas is not None and self.idle_replicas >= self.min_replicas:
             yield (
                 ("idle_replicas",),

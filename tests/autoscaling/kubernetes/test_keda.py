@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -249,6 +250,139 @@ def test_a_division_by_zero_is_an_error_of_the_metric() -> None:
     assert sync(policy, 0, 2, waiting=0).reason == "no metric"
 
 
+# ---------------------------------------------------------------- both loops over time
+
+
+def changes(
+    policy: KedaPolicy, count: int, until_s: int, **values: Callable[[float], float | None]
+) -> list[tuple[float, str, int, int]]:
+    """(time, loop, from, to) of every change of a fleet whose workers are ready at once."""
+    found = []
+    for now_s in range(0, until_s + 1, 15):
+        view = StaticView({name: value(now_s) for name, value in values.items()})
+        for loop in policy.loops:
+            if now_s >= loop.start_s and (now_s - loop.start_s) % loop.period_s == 0:
+                decision = loop.policy.decide(now_s, view, FleetView.of(count))
+                assert isinstance(decision, Decision)
+                if decision.target not in (None, count):
+                    assert decision.target is not None
+                    found.append((float(now_s), loop.name.removeprefix("keda-"), count, decision.target))
+                    count = decision.target
+    return found
+
+
+def outage(from_s: float, value: float = 5.0) -> Callable[[float], float | None]:
+    return lambda now_s: None if now_s >= from_s else value
+
+
+def test_the_first_poll_is_at_the_creation_and_the_first_sync_a_period_later() -> None:
+    policy = keda()
+    assert [loop.start_s for loop in policy.loops] == [0.0, 15.0]
+    assert changes(policy, 0, 30, waiting=lambda now_s: 25.0) == [
+        (0.0, "operator", 0, 1),
+        (15.0, "hpa", 1, 3),
+    ]
+
+
+def test_polls_and_reads_of_the_hpa_count_failures_alike() -> None:
+    """The fourth failure of a threshold of three: 105, 120 (poll and read), 135 s."""
+    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 6), min_replicas=1)
+    assert changes(policy, 1, 200, waiting=outage(100)) == [(135.0, "hpa", 1, 4), (150.0, "hpa", 4, 6)]
+
+
+def test_a_fallback_wakes_the_fleet_from_zero_and_keeps_it_awake() -> None:
+    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 2), cooldown_s=60)
+    found = changes(policy, 0, 600, waiting=lambda now_s: None)
+    assert [(loop, after) for _, loop, _, after in found] == [("operator", 1), ("hpa", 2)]
+
+
+def test_a_fallback_brings_a_fleet_at_zero_back_above_its_minimum() -> None:
+    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 2), min_replicas=1)
+    assert changes(policy, 0, 300, waiting=outage(0))[-1][2:] == (1, 2)
+
+
+def test_a_cron_trigger_is_zero_outside_its_window() -> None:
+    office = CronTrigger(CronWindow("0 8 * * *", "0 18 * * *"), 2, "office")
+    policy = keda(
+        trigger(name="queue"),
+        office,  # type: ignore[arg-type]
+        min_replicas=1,
+        modifiers=Modifiers(Formula("office + queue"), 1000),
+    )
+    assert sync(policy, 0, 1, waiting=3).proposal == 3
+    assert sync(policy, 9 * 3600, 1, waiting=3).proposal == 5
+
+
+def test_with_a_formula_any_failing_trigger_makes_the_object_inactive() -> None:
+    policy = keda(
+        trigger(name="queue"),
+        trigger(RUNNING, name="aside", ignore_null=False),
+        modifiers=Modifiers(Formula("queue"), 1000),
+    )
+    assert poll(policy, 30, 0, waiting=9, running=1).target == 1
+    assert poll(policy, 60, 0, waiting=9, running=None).target is None
+
+
+def test_values_and_composites_are_cut_to_thousandths() -> None:
+    policy = keda(trigger(name="queue"), modifiers=Modifiers(Formula("queue / 3"), 1, activation=0.333))
+    assert sync(policy, 15, 1, waiting=1).values == {"queue / 3": 0.333}
+    assert not poll(policy, 30, 0, waiting=1).target  # 0.3333... is above 0.333, 0.333 is not
+
+
+class TestFallbackOfTheFormula:
+    """``fallback.behavior: scalingModifiers``: a failed trigger is nil in the formula."""
+
+    @staticmethod
+    def policy(formula: str) -> KedaPolicy:
+        return keda(
+            trigger(name="queue", ignore_null=False),
+            trigger(RUNNING, name="running", ignore_null=False),
+            min_replicas=1,
+            fallback=Fallback(1, 7, "scalingModifiers"),
+            modifiers=Modifiers(Formula(formula), 2000),
+        )
+
+    def failed(self, formula: str, running: float | None) -> Decision:
+        policy = self.policy(formula)
+        assert sync(policy, 0, 3, waiting=None, running=running).reason == "no metric"
+        return sync(policy, 15, 3, waiting=None, running=running)
+
+    def test_another_trigger_takes_its_place(self) -> None:
+        assert self.failed("queue ?? running", 10.0).proposal == 5
+
+    def test_a_number_takes_its_place(self) -> None:
+        assert self.failed("queue ?? running ?? 8", None).proposal == 4
+
+    def test_where_nothing_is_left_the_replicas_of_the_fallback_count(self) -> None:
+        assert self.failed("queue ?? running", None).proposal == 7
+
+    def test_a_formula_that_calculates_with_it_fails(self) -> None:
+        assert self.failed("queue + running", 10.0).reason == "no metric"
+
+
+def test_with_a_formula_a_fallback_needs_a_whole_number_for_a_target() -> None:
+    def fallen(target_milli: int) -> str:
+        modifiers = Modifiers(Formula("queue"), target_milli)
+        policy = keda(
+            trigger(name="queue", ignore_null=False),
+            min_replicas=1,
+            fallback=Fallback(0, 4),
+            modifiers=modifiers,
+        )
+        return sync(policy, 0, 3, waiting=None).reason
+
+    assert fallen(2000) != "no metric"
+    assert fallen(2500) == "no metric"
+
+
+def test_a_cached_fallback_counts_as_a_good_read() -> None:
+    policy = keda(trigger(use_cached=True, ignore_null=False), min_replicas=1, fallback=Fallback(1, 4))
+    poll(policy, 0, 2, waiting=None)
+    assert poll(policy, 30, 2, waiting=None).reason == "active"
+    assert sync(policy, 30, 2, waiting=None).proposal == 4
+    assert poll(policy, 60, 2, waiting=None).reason == "trigger failed, fallback"  # counted from 1 again
+
+
 # ---------------------------------------------------------------- formulas that are doubtful
 
 
@@ -267,8 +401,8 @@ CPU = ResourceTrigger(HpaMetric("Resource", "Utilization", 50, MetricQuery("busy
         ("a - 3", (A,), ["can be negative (-3 with a = 0): that counts as 0"]),
         ("b - 0.8", (B,), ["can be negative (-0.8 with b = 0)"]),
         ("a / b", (A, B), ["can fail (float division by zero with a = 0 and b = 0)"]),
-        ("cron - 2", (CRON,), ["can be negative (-1 with cron = 1)"]),
-        ("cron - 1", (CRON,), []),
+        ("cron - 2", (CRON,), ["can be negative (-2 with cron = 0)"]),
+        ("max(cron - 1, 0)", (CRON,), []),
         ("1 - b", (B,), []),  # a cache is never more than full
         ("max(a - 3, 0)", (A,), []),
         ("a ** 99999", (A,), ["can fail (Numerical result out of range with a = 1000)"]),

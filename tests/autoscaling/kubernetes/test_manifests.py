@@ -391,6 +391,10 @@ def test_advanced_settings_and_fallback() -> None:
         ({"triggers": [prometheus("topk(1, vllm:num_requests_waiting)")]}, "topk() is not understood"),
         ({"triggers": [{**prometheus(), "metricType": "Utilization"}]}, "only for cpu and memory"),
         ({"advanced": {"scalingModifiers": {"formula": "queue", "target": "1"}}}, "no trigger named 'queue'"),
+        (
+            {"fallback": {"failureThreshold": 3, "replicas": 2, "behavior": "scalingModifiers"}},
+            "behavior: scalingModifiers needs advanced.scalingModifiers.formula",
+        ),
         ({"fallback": {"replicas": 3}}, "failureThreshold: is missing"),
         ({"triggers": [{"type": "cpu", "metadata": {"value": "50"}}]}, "no model of the resource 'cpu'"),
     ],

@@ -12,7 +12,7 @@ import yaml
 
 from dynamo_sim.autoscaling import MetricQuery
 from dynamo_sim.autoscaling.build import build_autoscaler
-from dynamo_sim.autoscaling.kubernetes.manifests.advice import map_line, map_line_of_query
+from dynamo_sim.autoscaling.kubernetes.manifests.advice import NOTHING_FITS, map_line, map_line_of_query
 from dynamo_sim.autoscaling.kubernetes.manifests.load import load_manifest
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
@@ -223,7 +223,7 @@ def test_the_line_that_is_advised_can_be_pasted(query: str, name: str, stands_fo
 def test_where_nothing_fits_no_line_is_advised(query: str) -> None:
     assert map_line_of_query(query, "q") == ""
     if query:
-        assert problem_of(scaled_object(query, "q")).endswith("; no metric here stands for it")
+        assert problem_of(scaled_object(query, "q")).endswith("; " + NOTHING_FITS)
 
 
 @pytest.mark.parametrize(

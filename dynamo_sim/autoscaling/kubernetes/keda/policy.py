@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
-from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod
+from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod, pods_of
 from dynamo_sim.autoscaling.kubernetes.hpa.policy import HpaPolicy
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric, HpaSettings, HpaSpec
 from dynamo_sim.autoscaling.kubernetes.keda.formula_check import doubtful_formula
@@ -28,7 +28,7 @@ class KedaOperator(Policy):
         self._scalers = scalers
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
-        polled = self._scalers.poll(view, now_s)
+        polled = self._scalers.poll(view, now_s, fleet.effective, pods_of(fleet))
         target, reason = operator_target(
             self.spec, self.state, fleet.effective, polled.active, polled.error, now_s
         )
@@ -69,7 +69,7 @@ class KedaPolicy(Policy):
     Args:
         spec: the manifest.
         settings: flags of the HPA controller.
-        first_at_s: time of the first poll and sync; None for one period of each.
+        first_at_s: time of the first poll and sync; None for 0 (the creation) and one period.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class KedaPolicy(Policy):
         self.hpa = KedaHpa(spec, scalers, settings)
         self.reads = self.hpa.reads
         self.loops = (
-            Loop("keda-operator", self.operator, spec.polling_interval_s, first_at_s, KEDA_OPERATOR),
+            Loop("keda-operator", self.operator, spec.polling_interval_s, first_at_s or 0.0, KEDA_OPERATOR),
             Loop("keda-hpa", self.hpa, self.hpa.settings.sync_period_s, first_at_s, HPA),
         )
         smallest = spec.min_replicas if spec.idle_replicas is None else spec.idle_replicas
@@ -89,6 +89,8 @@ class KedaPolicy(Policy):
 
     def caveats(self, facts: FleetFacts) -> Iterator[str]:
         yield from doubtful_formula(self.spec, facts.ceiling)
+        if self.spec.fallback is not None and not self.spec.has_valid_fallback:
+            yield "the fallback has no effect: beside a formula KEDA takes it only where the target is a whole number"
         for trigger in self.spec.triggers:
             if isinstance(trigger, MetricTrigger):
                 yield from _activation(trigger, self.spec.max_replicas, facts)

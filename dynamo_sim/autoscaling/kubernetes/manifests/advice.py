@@ -11,7 +11,7 @@ from dynamo_sim.autoscaling.kubernetes.promql.names import SECONDS, find_series,
 from dynamo_sim.autoscaling.kubernetes.promql.tree import MAX_LETTERS
 from dynamo_sim.metric_catalogue import METRICS, Kind, is_pooled
 
-NOTHING_FITS = "no metric here stands for it"
+NOTHING_FITS = "no metric here fits it of itself; one can be named by metric_map beside the manifest"
 """What is said where there is no line to write."""
 
 USUAL_WINDOW_S = 60.0

@@ -116,6 +116,9 @@ def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpe
     fallback = spec.section("fallback")
     advanced = spec.section("advanced")
     behavior, modifiers = (None, None) if advanced is None else _advanced(advanced, triggers, all_read)
+    read_fallback = None if fallback is None else _fallback(fallback)
+    if read_fallback is not None and read_fallback.behavior == "scalingModifiers" and modifiers is None:
+        spec.problem("fallback", "behavior: scalingModifiers needs advanced.scalingModifiers.formula")
     found = ScaledObjectSpec(
         triggers=tuple(triggers),
         min_replicas=least,
@@ -124,7 +127,7 @@ def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpe
         polling_interval_s=spec.number("pollingInterval", 30.0, 1),
         cooldown_s=spec.number("cooldownPeriod", 300.0, 0),
         initial_cooldown_s=spec.number("initialCooldownPeriod", 0.0, 0),
-        fallback=None if fallback is None else _fallback(fallback),
+        fallback=read_fallback,
         behavior=behavior,
         modifiers=modifiers,
         name=name,
