@@ -15,15 +15,12 @@ PACKAGE = ROOT / "dynamo_sim"
 ENTRANCES = ("__init__", "__main__")
 
 KNOWN_UPWARD = {
-    "kv.block_pool -> engine.vllm.sequence",
     "metrics.records -> engine.step",
 }
 """Imports that still point up. Each must exist, so that this list can only get shorter."""
 
 KNOWN_CIRCLES = {
     "engine.sglang": 6,
-    "engine.vllm": 3,
-    "engine.vllm + kv": 2,
     "report + report.plots": 9,
     "scenario": 2,
 }

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.vllm.scheduler import VllmScheduler
-from dynamo_sim.engine.vllm.trtllm import TrtllmScheduler
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.timing.pass_timing import PassTiming
@@ -48,4 +47,4 @@ def _engine_class(engine_type: str) -> Callable[..., Scheduler]:
         from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 
         return SglangScheduler
-    return TrtllmScheduler if engine_type == "trtllm" else VllmScheduler
+    return VllmScheduler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -34,8 +35,9 @@ class Scheduler(Protocol):
     def waiting_count(self) -> int:
         """Requests waiting to be admitted (preempted ones included)."""
 
-    preemptions: int
-    """Requests that lost their place so far (SGLang: retractions)."""
+    @property
+    def preemptions(self) -> int:
+        """Requests that lost their place so far (SGLang: retractions)."""
 
     def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
         """Tokens of KV room held at a time at or after the start of ``step``, the one under way."""
@@ -55,8 +57,12 @@ class Scheduler(Protocol):
     def receive(self, request: Request) -> None:
         """Queue a request; it plays no part before the next pass starts."""
 
-    def start(self, now_ms: float, max_passes: int) -> Step:
-        """Begin a pass at ``now_ms``, or a stretch of at most ``max_passes`` passes."""
+    def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
+        """Begin a pass at ``now_ms``, or a stretch of at most ``max_passes`` passes.
+
+        A stretch ends at the latest with the first pass that ends at or after ``until_ms``: the caller knows that
+        something happens to the worker then. Without it a stretch may be planned too far, and has to be cut.
+        """
 
     def finish(self, step: Step) -> None:
         """Carry out the passes ``step`` still has and fill in its ``signals``."""

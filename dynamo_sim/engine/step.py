@@ -98,6 +98,8 @@ class Step:
     @property
     def finals(self) -> list[tuple[Request, bool]]:
         """Requests that ended in the last pass, with "was rejected", in the engine's order."""
+        if not self.signals:
+            return []
         first, rejected = SignalKind.FIRST_TOKEN, SignalKind.REJECTED
         return [(request, kind is rejected) for request, kind in self.signals if kind is not first]
 

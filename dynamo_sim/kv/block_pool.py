@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence as Names
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from dynamo_sim.kv.allocation import NO_ROOM, TAKEN, Allocation
+from dynamo_sim.kv.block_table import BlockTable, PrivateRun
 from dynamo_sim.kv.kv_events import KvEventLog
-
-if TYPE_CHECKING:
-    from dynamo_sim.engine.vllm.sequence import Sequence
-
-
-class OwnRun:
-    """Unnamed blocks of one sequence that lie in the inactive set: those with index ``low <= i < high``.
-
-    They are evicted from the high end, and only the sequence itself can take them back, from the low end.
-    """
-
-    __slots__ = ("high", "low")
-
-    def __init__(self, low: int, high: int) -> None:
-        self.low = low
-        self.high = high
 
 
 class BlockPool:
     """``num_blocks`` slots, each free, active or inactive (`spec 03`).
 
-    A full block that other sequences may share has a *name* (an integer, see `PrefixInterner`); blocks that nothing
-    else can match are only counted. The inactive set is one queue in order of release: sequences release
-    their last block first, and whoever holds a block holds the ones before it, so the oldest entry is always a leaf
+    A full block that other tables may share has a *name* (an integer, see `PrefixInterner`); blocks that nothing
+    else can match are only counted. The inactive set is one queue in order of release: a table gives back
+    its last block first, and whoever holds a block holds the ones before it, so the oldest entry is always a leaf
     of the prefix forest, and evicting the oldest is the rule of `spec 03, 6`.
 
     Attributes:
@@ -40,7 +25,7 @@ class BlockPool:
         events: logs named blocks that come and go (`spec 03, 7`); None while KV events are not published.
     """
 
-    __slots__ = ("_idle", "_owners", "block_size", "caching", "events", "free", "inactive", "num_blocks")
+    __slots__ = ("_inactive", "_owners", "block_size", "caching", "events", "free", "inactive", "num_blocks")
 
     def __init__(self, num_blocks: int, block_size: int, caching: bool = True) -> None:
         self.num_blocks = num_blocks
@@ -50,7 +35,7 @@ class BlockPool:
         self.inactive = 0
         self.events: KvEventLog | None = None
         self._owners: dict[int, int] = {}
-        self._idle: OrderedDict[int | OwnRun, None] = OrderedDict()
+        self._inactive: OrderedDict[int | PrivateRun, None] = OrderedDict()
 
     @property
     def active(self) -> int:
@@ -62,112 +47,112 @@ class BlockPool:
         """Blocks that can be taken: free ones, and inactive ones at the price of an eviction."""
         return self.free + self.inactive
 
+    @property
+    def available_now(self) -> int:
+        """Blocks that `open` gives without a `BlockedUntil`. Here an eviction takes no time, so these are all."""
+        return self.free + self.inactive
+
     # ------------------------------------------------------------ questions
 
-    def cached_prefix(self, sequence: Sequence) -> tuple[int, int]:
-        """Tokens of the longest cached prefix, and of the part of it that is held by somebody now.
+    def cached_prefix(self, table: BlockTable) -> tuple[int, int]:
+        """Blocks of the longest cached prefix of a table, and how many of them somebody holds now (`spec 03, 3`).
 
-        Both are cut to the prompt (`spec 03, 3`). A pure look-up: nothing is moved or refreshed.
+        A pure look-up: nothing is moved or refreshed.
         """
-        if not self.caching:
+        names = table.names
+        if not (names or table.private_runs) or not self.caching:
             return 0, 0
-        owners, idle = self._owners, self._idle
-        names = sequence.names
-        full = sequence.full_blocks
+        owners, inactive = self._owners, self._inactive
+        full = table.full_blocks
         cached = held = 0
         for name in names if full >= len(names) else names[:full]:
             if name in owners:
                 held += 1
-            elif name not in idle:
+            elif name not in inactive:
                 break
             cached += 1
         else:
-            if sequence.own_runs:
-                for run in sequence.own_runs:
-                    if run.low != cached:
-                        break
-                    cached = max(cached, run.high)
-        prompt = sequence.prompt_tokens
-        size = self.block_size
-        return min(cached * size, prompt), min(held * size, prompt)
+            for run in table.private_runs or ():
+                if run.first != cached:
+                    break
+                cached = run.last
+        return cached, held
 
     # ------------------------------------------------------------ taking
 
-    def take_fresh(self, count: int) -> None:
-        """Take ``count`` slots for unnamed content, free ones first. There must be that many available."""
-        if count <= self.free:
-            self.free -= count
-        else:
+    def open(self, count: int) -> Allocation:
+        """Take slots for ``count`` partial blocks, free ones first. It is for the caller to note whose they are."""
+        if count > self.free:
+            if count > self.free + self.inactive:
+                return NO_ROOM
             self.evict(count - self.free)
-            self.free -= count
+        self.free -= count
+        return TAKEN
 
-    def open_block(self) -> bool:
-        """Take one slot for a partial block; False (and nothing changed) when there is none."""
-        if self.free:
-            self.free -= 1
-        elif self.inactive:
-            self.evict(1)
-            self.free -= 1
-        else:
-            return False
-        return True
-
-    def take(self, sequence: Sequence, first: int, last: int) -> bool:
-        """Take the blocks ``first <= i < last`` of a sequence, all or nothing (`spec 03, 4`)."""
-        named = sequence.names[first : min(last, sequence.full_blocks)]
-        fresh = last - first
-        if not named and not sequence.own_runs:
-            if fresh > self.free + self.inactive:
-                return False
-            self.take_fresh(fresh)
-            return True
-        owners, idle = self._owners, self._idle
-        shared = [] if owners.keys().isdisjoint(named) else [name for name in named if name in owners]
-        revived = [] if idle.keys().isdisjoint(named) else [name for name in named if name in idle]
-        fresh -= len(shared) + len(revived)
-        own = self._own_blocks(sequence, first + len(named), last)
-        fresh -= own
-        if fresh > self.free + self.inactive - len(revived) - own:
-            # What was found returns as the newest; deepest first keeps children before their parents.
-            self._refresh_own(sequence, first + len(named), own)
+    def take(self, table: BlockTable, blocks: int) -> Allocation:
+        """Let a table hold its first ``blocks`` blocks, those it does not hold yet all or none (`spec 03, 4`)."""
+        first = table.held_blocks
+        missing = blocks - first
+        names = table.names[first : min(blocks, table.full_blocks)]
+        if not names and not table.private_runs:
+            answer = self.open(missing)
+            if answer is TAKEN:
+                table.held_blocks = blocks
+            return answer
+        # Whatever is known already is shared, also behind an unknown block: its tokens will be computed for nothing.
+        # Blocks somebody holds cost no slot; inactive ones keep theirs, and must not be evicted by this very call.
+        owners, inactive = self._owners, self._inactive
+        held = [] if owners.keys().isdisjoint(names) else [name for name in names if name in owners]
+        revived = [] if inactive.keys().isdisjoint(names) else [name for name in names if name in inactive]
+        private_first = first + len(names)
+        private = _private_blocks(table, private_first, blocks)
+        new = missing - len(held) - len(revived) - private
+        if new > self.free + self.inactive - len(revived) - private:
+            # What was found becomes the newest of the inactive set. The specification gives the new ticks in block
+            # order, but evicts leaves first: moving the deepest block first comes to the same.
+            self._refresh_private(table, private_first, private)
             for name in reversed(revived):
-                idle.move_to_end(name)
-            return False
+                inactive.move_to_end(name)
+            return NO_ROOM
         for name in revived:
-            del idle[name]
-        self._leave_own(sequence, first + len(named), own)
-        self.inactive -= len(revived) + own
+            del inactive[name]
+        self._revive_private(table, private)
+        self.inactive -= len(revived) + private
         if self.events is not None:
-            self._log_stored(sequence.names, first, first + len(named), {*shared, *revived})
-        self.take_fresh(fresh)
-        if shared:
-            counts = [owners[name] + 1 for name in shared]
-            owners.update(dict.fromkeys(named, 1))
-            owners.update(zip(shared, counts, strict=True))
-        else:
-            owners.update(dict.fromkeys(named, 1))
-        return True
+            self._log_stored(table.names, range(first, first + len(names)), {*held, *revived})
+        self.open(new)
+        counts = [owners[name] + 1 for name in held]
+        owners.update(dict.fromkeys(names, 1))
+        owners.update(zip(held, counts, strict=True))
+        table.held_blocks = blocks
+        return TAKEN
 
     # ------------------------------------------------------------ giving back
 
-    def release(self, sequence: Sequence, blocks: int) -> None:
-        """Give back the first ``blocks`` blocks of a sequence, last one first (`spec 03, 5`)."""
-        full = min(blocks, sequence.full_blocks)
-        self.free += blocks - full
+    def give_back(self, count: int) -> None:
+        """Take back slots that `open` has given for blocks that never came to be."""
+        self.free += count
+
+    def release(self, table: BlockTable) -> None:
+        """Give back all blocks a table holds, the last one first (`spec 03, 5`); full ones stay cached."""
+        held = table.held_blocks
+        table.held_blocks = 0
+        full = min(held, table.full_blocks)
         if not self.caching:
-            self.free += full
+            self.free += held
             return
-        names = sequence.names
+        self.free += held - full
+        names = table.names
         named = min(full, len(names))
-        idle = self._idle
+        inactive = self._inactive
         if full > named:
-            run = OwnRun(named, full)
-            idle[run] = None
+            run = PrivateRun(named, full)
+            inactive[run] = None
             self.inactive += full - named
-            if sequence.own_runs:
-                sequence.own_runs.insert(0, run)
+            if table.private_runs:
+                table.private_runs.insert(0, run)
             else:
-                sequence.own_runs = [run]
+                table.private_runs = [run]
         owners = self._owners
         for index in range(named - 1, -1, -1):
             name = names[index]
@@ -176,90 +161,124 @@ class BlockPool:
                 owners[name] = count
             else:
                 del owners[name]
-                idle[name] = None
+                inactive[name] = None
                 self.inactive += 1
 
-    def promote(self, sequence: Sequence, index: int) -> None:
-        """Give block ``index``, until now the partial one, its final identity (`spec 03, 5`).
+    def promote(self, table: BlockTable) -> None:
+        """Give the partial block of a table its final identity (`spec 03, 5`).
 
-        When the same content is there already, the sequence joins it and its own slot becomes free.
+        When the same content is there already, the table joins it and its slot becomes free.
         """
-        sequence.full_blocks = index + 1
-        if not self.caching or index >= len(sequence.names):
+        index = table.full_blocks
+        table.full_blocks = index + 1
+        if not self.caching or index >= len(table.names):
             return
-        name = sequence.names[index]
+        name = table.names[index]
         if name in self._owners:
             self._owners[name] += 1
             self.free += 1
         else:
-            if name in self._idle:
-                del self._idle[name]
+            if name in self._inactive:
+                del self._inactive[name]
                 self.inactive -= 1
                 self.free += 1
             elif self.events is not None:
-                self.events.stored(sequence.names[index - 1] if index else None, (name,))
+                self._log_stored(table.names, range(index, index + 1), set())
             self._owners[name] = 1
 
     # ------------------------------------------------------------ eviction
 
-    def evict(self, count: int) -> None:
-        """Make ``count`` slots free: the inactive blocks released first go. There must be that many."""
-        idle = self._idle
+    def evict(self, count: int) -> list[int]:
+        """Make ``count`` slots free: the inactive blocks released first go. There must be that many.
+
+        Returns:
+            Names of the victims in order of eviction; private ones have none.
+        """
+        inactive = self._inactive
         self.inactive -= count
         self.free += count
         victims: list[int] = []
         while count:
-            oldest = next(iter(idle))
-            if isinstance(oldest, OwnRun):
-                length = oldest.high - oldest.low
+            oldest = next(iter(inactive))
+            if isinstance(oldest, PrivateRun):
+                length = oldest.last - oldest.first
                 if length > count:
-                    oldest.high -= count
+                    oldest.last -= count
                     break
-                oldest.high = oldest.low
+                oldest.last = oldest.first
                 count -= length
             else:
                 count -= 1
                 victims.append(oldest)
-            del idle[oldest]
+            del inactive[oldest]
         if victims and self.events is not None:
             self.events.removed(victims)
+        return victims
 
     # ------------------------------------------------------------ inside
 
-    def _log_stored(self, names: Names[int], first: int, last: int, known: set[int]) -> None:
-        """Log the new ones of the blocks ``first <= i < last``; a known block between them divides the events."""
+    def _log_stored(self, names: Sequence[int], indices: range, known: set[int]) -> None:
+        """Log the new ones of some blocks; a known block between them divides the events."""
         assert self.events is not None
-        for is_known, run in groupby(range(first, last), lambda index: names[index] in known):
+        for is_known, group in groupby(indices, lambda index: names[index] in known):
             if not is_known:
-                indices = list(run)
-                parent = names[indices[0] - 1] if indices[0] else None
-                self.events.stored(parent, [names[index] for index in indices])
+                run = list(group)
+                self.events.stored(names[run[0] - 1] if run[0] else None, [names[index] for index in run])
 
-    def _own_blocks(self, sequence: Sequence, first: int, last: int) -> int:
-        """How many of its unnamed blocks from ``first`` on lie in the inactive set, below ``last``."""
-        found = 0
-        for run in sequence.own_runs or ():
-            if run.low == first + found:
-                found += max(0, min(run.high, last) - run.low)
-        return found
-
-    def _leave_own(self, sequence: Sequence, first: int, count: int) -> None:
-        """Take ``count`` unnamed blocks from ``first`` on out of the inactive set."""
-        runs = sequence.own_runs
+    def _revive_private(self, table: BlockTable, count: int) -> None:
+        """Take the first ``count`` inactive private blocks of a table out of the inactive set."""
+        runs = table.private_runs
         while count and runs:
             run = runs[0]
-            part = min(count, run.high - run.low)
-            run.low += part
+            part = min(count, run.last - run.first)
+            run.first += part
             count -= part
-            if run.low >= run.high:
-                self._idle.pop(run, None)
+            if run.first >= run.last:
+                self._inactive.pop(run, None)
                 runs.pop(0)
 
-    def _refresh_own(self, sequence: Sequence, first: int, count: int) -> None:
+    def _refresh_private(self, table: BlockTable, first: int, count: int) -> None:
+        """Make ``count`` inactive private blocks of a table, from ``first`` on, the newest of the inactive set."""
         if not count:
             return
-        self._leave_own(sequence, first, count)
-        run = OwnRun(first, first + count)
-        assert sequence.own_runs is not None
-        sequence.own_runs.insert(0, run)
-        self._idle[run] = None
+        self._revive_private(table, count)
+        run = PrivateRun(first, first + count)
+        assert table.private_runs is not None
+        table.private_runs.insert(0, run)
+        self._inactive[run] = None
+
+    # ------------------------------------------------------------ for tests
+
+    def check(self, tables: Iterable[BlockTable], unsettled: int = 0) -> None:
+        """Check that the books agree with all tables that hold blocks.
+
+        Args:
+            tables: every table that holds blocks, or may have left some in the inactive set.
+            unsettled: blocks that `open` has given and no table counts yet.
+
+        Raises:
+            AssertionError: they do not agree.
+        """
+        holders: Counter[int] = Counter()
+        private = 0
+        for table in tables:
+            named = min(table.held_blocks, table.full_blocks, len(table.names)) if self.caching else 0
+            holders.update(table.names[:named])
+            private += table.held_blocks - named
+        assert self.free >= 0 and self.inactive >= 0
+        assert holders == self._owners
+        assert self.active == len(holders) + private + unsettled
+        runs = [entry for entry in self._inactive if isinstance(entry, PrivateRun)]
+        assert all(run.first < run.last for run in runs)
+        named = len(self._inactive) - len(runs)
+        assert self.inactive == named + sum(run.last - run.first for run in runs)
+        assert self._owners.keys().isdisjoint(self._inactive)
+
+
+def _private_blocks(table: BlockTable, first: int, last: int) -> int:
+    """How many of its private blocks from ``first`` on lie in the inactive set, below ``last``."""
+    found = 0
+    for run in table.private_runs or ():
+        if run.first == first + found:
+            found += max(0, min(run.last, last) - run.first)
+    return found

@@ -109,8 +109,6 @@ class FromManifest(ManifestOptions, PolicySpec):
 class ManifestScaling(FromManifest):
     """A manifest: HorizontalPodAutoscaler, ScaledObject or Knative Service, as it is."""
 
-    kind_is_needed = False
-
     kind: Literal["manifest"] = "manifest"
     """Kind of policy; may be left out beside `manifest`."""
 
@@ -189,7 +187,7 @@ class HpaMetricSpec(Metric):
 class HpaScaling(FromManifest):
     """HorizontalPodAutoscaler autoscaling/v2, by a manifest or by keys."""
 
-    kind: Literal["hpa"] = "hpa"
+    kind: Literal["hpa"]
     """Kind of policy."""
 
     min_replicas: Count = 1
@@ -286,10 +284,10 @@ class FallbackSpec(Spec):
     replicas: Count
     """Workers then."""
 
-    behavior: Literal[
-        "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower", "scalingModifiers"
-    ] = "static"
-    """How the current number counts; scalingModifiers: the formula gets nil for a failed trigger."""
+    behavior: Literal["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"] = (
+        "static"
+    )
+    """How the current number counts."""
 
 
 class ModifiersSpec(Spec):
@@ -311,7 +309,7 @@ class ModifiersSpec(Spec):
 class KedaScaling(FromManifest):
     """KEDA ScaledObject, by a manifest or by keys."""
 
-    kind: Literal["keda"] = "keda"
+    kind: Literal["keda"]
     """Kind of policy."""
 
     triggers: tuple[TriggerSpec, ...] = Field(default=(), strict=False)
@@ -355,9 +353,6 @@ class KedaScaling(FromManifest):
                 ("max_replicas",),
                 f"found {self.max_replicas}; must be at least min_replicas, {self.min_replicas}",
             )
-        by_formula = self.fallback is not None and self.fallback.behavior == "scalingModifiers"
-        if by_formula and self.modifiers is None:
-            yield ("fallback", "behavior"), "found 'scalingModifiers'; needs modifiers with a formula"
         if self.idle_replicas is not None and self.idle_replicas >= self.min_replicas:
             yield (
                 ("idle_replicas",),
@@ -368,7 +363,7 @@ class KedaScaling(FromManifest):
 class KpaScaling(FromManifest):
     """Knative's autoscaler, by a manifest or by keys."""
 
-    kind: Literal["kpa"] = "kpa"
+    kind: Literal["kpa"]
     """Kind of policy."""
 
     metric: Literal["concurrency", "rps"] = "concurrency"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo_sim.errors import ScenarioError, SimulationError
-from dynamo_sim.metrics.readings import Reading
 from dynamo_sim.shown import shown
 from dynamo_sim.sizes import MOST_WORKERS
 
@@ -50,10 +49,7 @@ class Controller(Protocol):
         """Meet the serving whose fleet it controls, before anything is served."""
 
     def decision_rows(self) -> list[dict[str, Any]]:
-        """One row an evaluation, for the results."""
-
-    def readings(self) -> list[Reading]:
-        """Units and thresholds of the values in the rows."""
+        """One row a look, for the results."""
 
     def notes(self, end_ms: float) -> list[str]:
         """What there is to say after a run that ended then."""
@@ -76,10 +72,6 @@ class PlainController:
         """Needs nothing of the serving."""
 
     def decision_rows(self) -> list[dict[str, Any]]:
-        """None."""
-        return []
-
-    def readings(self) -> list[Reading]:
         """None."""
         return []
 

@@ -1,7 +1,4 @@
-"""Windows too short for the scrapes are told before the run; a metric that never had data is told after it.
-
-Rules: `spec 10, 8.1`.
-"""
+"""Windows too short for the scrapes are told before the run; a metric that never had data is told after it."""
 
 from __future__ import annotations
 

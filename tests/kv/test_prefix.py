@@ -1,4 +1,4 @@
-"""Equal names mean equal prefixes: checked against comparing token lists (`spec 03, 1`)."""
+"""Equal names mean equal prefixes: checked against comparing token lists."""
 
 from __future__ import annotations
 

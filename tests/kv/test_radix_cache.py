@@ -1,4 +1,4 @@
-"""The prefix tree of an SGLang-style worker (`spec 05, 4`)."""
+"""The prefix tree of an SGLang-style worker."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dynamo_sim.engine.step import Step
 from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 from tests.parity.answer import answer
 from tests.parity.cases import Case, golden, topics
@@ -39,3 +40,15 @@ def test_lockstep_changes_no_bit(case: Case, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(VllmScheduler, "__init__", without_lockstep)
     assert answer(case) == in_groups
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_books_of_the_cache_agree_after_every_pass(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = VllmScheduler.finish
+
+    def finish_and_check(self: VllmScheduler, step: Step) -> None:
+        finish(self, step)
+        self.check()
+
+    monkeypatch.setattr(VllmScheduler, "finish", finish_and_check)
+    answer(case, max_stretch_passes=1)

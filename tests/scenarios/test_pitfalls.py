@@ -1,7 +1,4 @@
-"""The pitfalls of autoscalers show in the records of their scenarios, and not in those of their cures.
-
-Rules: `spec 10, 11`.
-"""
+"""The pitfalls of autoscalers show in the records of their scenarios, and not in those of their cures."""
 
 from __future__ import annotations
 

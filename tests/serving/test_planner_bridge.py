@@ -1,7 +1,4 @@
-"""The planner bridge: what a planner may answer, as the reference takes it, and what is refused in one line.
-
-Rules: `spec 01, 10`.
-"""
+"""The planner bridge: what a planner may answer, as the reference takes it, and what is refused in one line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Three ways to serve, one answer: independent workers against the coordinator; and what stops a run.
-
-Rules: `spec 01, 6, 7 and 15`.
-"""
+"""Three ways to serve, one answer: independent workers against the coordinator; and what stops a run."""
 
 from __future__ import annotations
 

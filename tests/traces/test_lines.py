@@ -1,4 +1,4 @@
-"""Opening traces, and what happens to their bad lines (`spec 08, 3`)."""
+"""Opening traces, and what happens to their bad lines."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class SglangScheduler:
     def receive(self, request: Request) -> None:
         self.queue.append(SglangSequence(request, self.interner))
 
-    def start(self, now_ms: float, max_passes: int) -> Step:
+    def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
         queue = self.queue
         admission: Admission | None = None
         if queue:
@@ -148,6 +148,7 @@ class SglangScheduler:
         if self.batch.members and not pieces and self.sampler is None:
             step = plan_stretch(self, now_ms, max_passes, admission)
             if step is not None:
+                step.cut(until_ms)
                 self._stretch = step
                 if self.cache.copies is not None:
                     self._note_next_eviction(step)

@@ -1,15 +1,159 @@
-"""The token half of a vLLM-style pass, sequence by sequence (`spec 02, 10`; `spec 04, 6.2`)."""
+"""The token half of a vLLM-style pass (`spec 02, 10`)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dynamo_sim.engine.step import SignalKind, Step
+from dynamo_sim.engine.token_log import TokenLog
+from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
+from dynamo_sim.engine.vllm.preemption import Preemption
 from dynamo_sim.engine.vllm.sequence import Sequence
+from dynamo_sim.kv.allocation import NO_ROOM, TAKEN
+from dynamo_sim.kv.block_pool import BlockPool
+from dynamo_sim.timing.pass_timing import PassTiming
 
-if TYPE_CHECKING:
-    from dynamo_sim.engine.vllm.scheduler import VllmScheduler
+FIRST_TOKEN, COMPLETED = SignalKind.FIRST_TOKEN, SignalKind.COMPLETED
+
+
+class Emission:
+    """Gives every sequence that is ready its next token, and lets those go that have their last one.
+
+    Args:
+        batch, pool: what runs, and its blocks.
+        preemption: makes room where a token finds none for its block.
+        timing: durations of decode steps.
+        tokens: where token times are written.
+    """
+
+    def __init__(
+        self,
+        batch: RunningBatch,
+        pool: BlockPool,
+        preemption: Preemption,
+        timing: PassTiming,
+        tokens: TokenLog,
+    ) -> None:
+        self._batch = batch
+        self._pool = pool
+        self._preemption = preemption
+        self._timing = timing
+        self._tokens = tokens
+
+    def emit(self, plan: PassPlan, step: Step, decode_start_ms: float) -> None:
+        """One token for every ready sequence; sets the step's end, tokens and signals."""
+        batch, pool = self._batch, self._pool
+        group, size = batch.group, pool.block_size
+        loose = []
+        tokens = group.tokens
+        openings = group.openings_within(1)
+        for sequence in batch.running[group.count :]:
+            length = sequence.prompt_tokens + sequence.generated
+            if sequence.computed >= length and sequence.generated < sequence.max_output_tokens:
+                loose.append(sequence)
+                tokens += length
+                openings += length % size == 0
+        count = group.count + len(loose)
+        if not count:
+            return
+        end_ms = decode_start_ms + self._timing.decode_ms(pool.active * size, count, tokens // count)
+        if group.count:
+            if openings > pool.available_now:
+                batch.dissolve(plan)
+                loose = ready(batch.running)
+            else:
+                step.tokens = group.count
+                self._tokens.group_pass(end_ms, group.count)
+                batch.note_group_pass()
+                self.emit_group(step, 1, end_ms)
+        for sequence in loose:
+            # One may have been preempted meanwhile by one before it.
+            if sequence.running and self._generate(plan, sequence):
+                step.tokens += 1
+                sequence.emitted_pass = batch.pass_number
+                self._tokens.token(sequence, end_ms)
+                if sequence.generated == sequence.max_output_tokens:
+                    self._end(sequence, step, end_ms)
+                elif sequence.generated == 1:
+                    step.signals.append((sequence.request, FIRST_TOKEN))
+        step.forwards = step.tokens
+        if step.tokens:
+            step.ends_ms[0] = end_ms
+
+    def _generate(self, plan: PassPlan, sequence: Sequence) -> bool:
+        """Append a token, opening a block where one begins; False when there is none for it in this pass."""
+        pool, table = self._pool, sequence.table
+        length = sequence.prompt_tokens + sequence.generated + 1
+        if length % pool.block_size == 1:
+            if length // pool.block_size > table.full_blocks:
+                pool.promote(table)
+            answer = pool.open(1)
+            while answer is NO_ROOM:
+                victim = self._preemption.preempt(plan, sequence)
+                if victim is None or victim is sequence:
+                    return False
+                answer = pool.open(1)
+            if answer is not TAKEN:
+                sequence.lease = answer.lease
+                return False
+            table.held_blocks += 1
+        sequence.generated += 1
+        return True
+
+    def _end(self, sequence: Sequence, step: Step, end_ms: float) -> None:
+        """A sequence has its last token: its slot and its blocks are free for the next pass."""
+        self._pool.release(sequence.table)
+        self._batch.remove(sequence)
+        self._tokens.last_token(sequence, end_ms)
+        step.signals.append((sequence.request, COMPLETED))
+
+    # ------------------------------------------------------------ the lockstep group
+
+    def emit_group(self, step: Step, passes: int, end_ms: float) -> None:
+        """A token in each of ``passes`` passes for every member; in the last one, which ends the step, members may end.
+
+        There must be room for the blocks. Token times but the last are noted by the caller.
+        """
+        group, pool = self._batch.group, self._pool
+        opened = group.openings_within(passes)
+        # Blocks of those that end serve only members behind them: what is missing has to be evicted before they end.
+        if opened > pool.free:
+            missing = self.missing_blocks(passes)
+            if missing:
+                pool.evict(missing)
+        group.advance(passes, opened)
+        for sequence in group.ending.pop(group.passes, ()):
+            group.leave(sequence)
+            self._batch.settle(sequence)
+            self._end(sequence, step, end_ms)
+        if opened:
+            pool.open(opened)
+
+    def missing_blocks(self, passes: int) -> int:
+        """Evictions the next ``passes`` passes of the group need; in the last of them members may end.
+
+        In that pass members take their turns in running order, and who ends gives back its last, partial block. It
+        serves those behind it.
+        """
+        group = self._batch.group
+        size = group.block_size
+        left = group.openings_within(passes)
+        free = self._pool.free
+        enders = group.ending.get(group.passes + passes)
+        if enders is None:
+            return max(0, left - free)
+        opened = group.openings_within(passes - 1)
+        missing = 0
+        turns = iter(self._batch.running)
+        for ender in enders:
+            for member in turns:
+                opened += (group.length(member) + passes) % size == 1
+                if member is ender:
+                    break
+            left -= opened
+            missing += max(0, opened - free)
+            free = max(0, free - opened) + 1
+            opened = 0
+        return missing + max(0, left - free)
 
 
 def ready(sequences: list[Sequence]) -> list[Sequence]:
@@ -19,99 +163,3 @@ def ready(sequences: list[Sequence]) -> list[Sequence]:
         for s in sequences
         if s.computed >= s.prompt_tokens + s.generated and s.generated < s.max_output_tokens
     ]
-
-
-def emit_tokens(engine: VllmScheduler, plan: PassPlan, step: Step, decode_start_ms: float) -> None:
-    """One token for every ready sequence; sets the step's end, tokens and signals."""
-    group, pool = engine.group, engine.pool
-    loose = ready(engine.running[group.count :])
-    count = group.count + len(loose)
-    if not count:
-        return
-    size = engine.block_size
-    context = (group.tokens + sum(s.prompt_tokens + s.generated for s in loose)) // count
-    end_ms = decode_start_ms + engine.decode_ms(pool.active, count, context)
-    if group.count:
-        openings = group.next_openings + sum((s.prompt_tokens + s.generated) % size == 0 for s in loose)
-        if openings > pool.available:
-            engine.dissolve_group(plan)
-            loose = ready(engine.running)
-        else:
-            step.tokens = group.count
-            engine.advance_group(end_ms, step)
-    for sequence in loose:
-        if sequence.running and generate(engine, plan, sequence):
-            step.tokens += 1
-            engine.note_token(sequence, end_ms)
-            if sequence.generated == sequence.max_output_tokens:
-                engine.end(sequence, end_ms, step)
-            elif sequence.generated == 1:
-                step.signals.append((sequence.request, SignalKind.FIRST_TOKEN))
-    step.forwards = step.tokens
-    if step.tokens:
-        step.ends_ms[0] = end_ms
-
-
-def generate(engine: VllmScheduler, plan: PassPlan, sequence: Sequence) -> bool:
-    """Append a token, opening a block where one begins; False when the sequence itself had to make room."""
-    pool, size = engine.pool, engine.block_size
-    length = sequence.prompt_tokens + sequence.generated + 1
-    if length % size == 1:
-        filled = length // size - 1
-        if filled >= sequence.full_blocks:
-            pool.promote(sequence, filled)
-        while not pool.open_block():
-            victim = engine.preempt(plan, sequence)
-            if victim is None or victim is sequence:
-                return False
-        sequence.allocated = length
-    sequence.generated += 1
-    return True
-
-
-def emit_bursts(engine: VllmScheduler, plan: PassPlan, step: Step, decode_start_ms: float) -> None:
-    """Speculative decoding: a burst of accepted tokens for every ready sequence.
-
-    Room for the longest possible bursts is set aside before the step is timed, and what is left of it is given back.
-    """
-    assert engine.sampler is not None
-    pool, size = engine.pool, engine.block_size
-    longest = len(engine.sampler.rates) + 1
-    while True:
-        batch = ready(engine.running)
-        if not batch:
-            return
-        reserved = 0
-        for s in batch:
-            length = s.prompt_tokens + s.generated
-            burst = min(longest, s.max_output_tokens - s.generated)
-            reserved += -(-(length + burst) // size) - -(-length // size)
-        if reserved <= pool.available:
-            break
-        if engine.preempt(plan, batch[0] if len(engine.running) == 1 else None) is None:
-            return
-    context = sum(s.prompt_tokens + s.generated for s in batch) // len(batch)
-    end_ms = decode_start_ms + engine.decode_ms(pool.active, len(batch), context)
-    pool.take_fresh(reserved)
-    bursts = [engine.sampler.burst(s.max_output_tokens - s.generated) for s in batch]
-    for sequence, burst in zip(batch, bursts, strict=True):
-        if not sequence.generated and sequence.max_output_tokens > 1:
-            step.signals.append((sequence.request, SignalKind.FIRST_TOKEN))
-        for _ in range(burst):
-            length = sequence.prompt_tokens + sequence.generated + 1
-            if length % size == 1:
-                filled = length // size - 1
-                if filled >= sequence.full_blocks:
-                    pool.promote(sequence, filled)
-                reserved -= 1
-            sequence.generated += 1
-            engine.note_token(sequence, end_ms)
-        step.tokens += burst
-        if sequence.generated == sequence.max_output_tokens:
-            engine.end(sequence, end_ms, step)
-        else:
-            sequence.allocated = sequence.prompt_tokens + sequence.generated
-            sequence.computed = sequence.allocated - 1
-    pool.free += reserved
-    step.forwards = len(batch)
-    step.ends_ms[0] = end_ms

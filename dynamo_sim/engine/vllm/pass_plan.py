@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from dynamo_sim.engine.vllm.sequence import Sequence
 
-
-class Work(NamedTuple):
-    """What one sequence does in a pass (`spec 02, 6.6`), all in tokens."""
-
-    used: int
-    prompt_part: int
-    prompt_before: int
-    prompt: int
-    length: int
+Work = tuple[int, int, int, int, int]
+"""What one sequence does in a pass (`spec 02, 6.6`), all in tokens: computed in it; of its prompt computed in it, and
+before it; its prompt; its length."""
 
 
 class PassPlan:
@@ -61,11 +55,12 @@ class PassPlan:
     def add(self, sequence: Sequence, work: Work) -> None:
         """Schedule ``work`` for ``sequence``."""
         self.work[sequence] = work
-        self.budget -= work.used
-        if work.prompt_part > 0:
+        used, prompt_part, prompt_before, _, _ = work
+        self.budget -= used
+        if prompt_part > 0:
             self.prefill_count += 1
-            self.prefill_ends += work.prompt_before + work.prompt_part
-            self.prefill_starts += work.prompt_before
+            self.prefill_ends += prompt_before + prompt_part
+            self.prefill_starts += prompt_before
 
     def undo(self, victim: Sequence) -> None:
         """Note a preemption while scheduling; what the victim was to do is taken back (`spec 02, 6.5`)."""
@@ -73,13 +68,29 @@ class PassPlan:
         work = self.work.pop(victim, None)
         if work is None:
             return
-        self.budget += work.used
-        if work.prompt_part > 0:
+        used, prompt_part, prompt_before, _, _ = work
+        self.budget += used
+        if prompt_part > 0:
             self.prefill_count -= 1
-            self.prefill_ends -= work.prompt_before + work.prompt_part
-            self.prefill_starts -= work.prompt_before
+            self.prefill_ends -= prompt_before + prompt_part
+            self.prefill_starts -= prompt_before
+
+    def schedule_singly(self, members: Iterable[Sequence]) -> None:
+        """The group was dissolved: what it was scheduled for becomes work of its members, up to date by now."""
+        if not self.group_count:
+            return
+        for sequence in members:
+            prompt, length = sequence.prompt_tokens, sequence.tokens
+            sequence.computed = length
+            self.work[sequence] = (1, 0, prompt, prompt, length)
+        self.group_count = 0
 
     @property
     def did_something(self) -> bool:
         """Whether any token was scheduled."""
-        return bool(self.group_count) or any(work.used for work in self.work.values())
+        return bool(self.group_count) or any(used for used, *_ in self.work.values())
+
+    @property
+    def prefill_new_tokens(self) -> int:
+        """Floored mean of the prompt tokens to compute, over the prefill batch (`spec 04, 2`); not for an empty one."""
+        return max(0, self.prefill_ends // self.prefill_count - self.prefill_starts // self.prefill_count)

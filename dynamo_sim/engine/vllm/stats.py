@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, takewhile
-from operator import attrgetter
-from typing import TYPE_CHECKING
+from itertools import accumulate
 
-from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.lockstep import LockstepGroup
+from dynamo_sim.engine.step import PassStats
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
+from dynamo_sim.engine.vllm.queue import WaitingQueue
+from dynamo_sim.engine.vllm.sequence import Sequence
+from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.metrics.variance import variance, variance_of_sums
 
-if TYPE_CHECKING:
-    from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 
-
-def scheduled_stats(engine: VllmScheduler, plan: PassPlan) -> PassStats:
+def scheduled_stats(plan: PassPlan, group: LockstepGroup[Sequence], pool: BlockPool) -> PassStats:
     """What a pass does, with lengths before its tokens."""
-    stats = PassStats(used_kv_tokens=(engine.used_kv_tokens,))
-    group = engine.group
+    stats = PassStats(used_kv_tokens=(pool.active * pool.block_size,))
     prompts: list[int] = []
     lengths = squares = 0
-    for work in plan.work.values():
-        if work.prompt_part > 0:
-            prompts.append(work.prompt)
-            stats.sum_prefill_tokens += work.used
-            stats.sum_prefill_kv_tokens += work.prompt_before
+    for used, prompt_part, prompt_before, prompt, length in plan.work.values():
+        if prompt_part > 0:
+            prompts.append(prompt)
+            stats.sum_prefill_tokens += used
+            stats.sum_prefill_kv_tokens += prompt_before
         else:
             stats.num_decode_requests += 1
-            lengths += work.length
-            squares += work.length * work.length
+            lengths += length
+            squares += length * length
     if plan.group_count:
         stats.num_decode_requests += group.count
         lengths += group.tokens
@@ -40,28 +38,25 @@ def scheduled_stats(engine: VllmScheduler, plan: PassPlan) -> PassStats:
     return stats
 
 
-def stretch_stats(engine: VllmScheduler, step: Step) -> PassStats:
+def stretch_stats(passes: int, group: LockstepGroup[Sequence], pool: BlockPool) -> PassStats:
     """Of a stretch that has been planned, but not carried out."""
-    group, size = engine.group, engine.block_size
+    size = pool.block_size
     stats = PassStats(num_decode_requests=group.count, sum_decode_kv_tokens=group.tokens)
     stats.var_decode_kv_tokens = variance_of_sums(group.count, group.tokens, group.squared_tokens)
     stats.decode_kv_growth = group.count
     first = group.passes + 1
-    opened = (group.openings[(first + index) % size] for index in range(len(step.ends_ms) - 1))
-    stats.used_kv_tokens = [blocks * size for blocks in accumulate(opened, initial=engine.pool.active)]
-    add_queue(stats, engine)
+    opened = (group.openings[(first + index) % size] for index in range(passes - 1))
+    stats.used_kv_tokens = [blocks * size for blocks in accumulate(opened, initial=pool.active)]
     return stats
 
 
-def add_queue(stats: PassStats, engine: VllmScheduler) -> None:
-    """What waits after the pass; preempted requests always stand before those that never ran."""
-    waiting = engine.waiting
-    preempted = [sequence.tokens for sequence in takewhile(attrgetter("preempted"), waiting)]
+def add_queue(stats: PassStats, queue: WaitingQueue) -> None:
+    """What waits after the pass."""
+    preempted = [sequence.tokens for sequence in queue.preempted()]
     stats.num_queued_decode = len(preempted)
     stats.sum_queued_decode_kv_tokens = sum(preempted)
     stats.var_queued_decode_kv_tokens = variance(preempted)
-    stats.num_queued_prefill = len(waiting) - len(preempted)
-    stats.sum_queued_prefill_tokens = engine.fresh_tokens
-    stats.var_queued_prefill_length = variance_of_sums(
-        stats.num_queued_prefill, engine.fresh_tokens, engine.fresh_squares
-    )
+    arrivals = queue.arrivals
+    stats.num_queued_prefill = arrivals.count
+    stats.sum_queued_prefill_tokens = arrivals.total
+    stats.var_queued_prefill_length = variance_of_sums(arrivals.count, arrivals.total, arrivals.squares)

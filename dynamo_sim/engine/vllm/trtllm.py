@@ -1,35 +1,33 @@
-"""The TRT-LLM-style scheduler: no request is admitted that might have to be evicted later (`spec 02, 9`)."""
+"""TRT-LLM's "guaranteed no evict": no request is admitted that might have to be preempted later (`spec 02, 9`)."""
 
 from __future__ import annotations
 
-from dynamo_sim.engine.vllm.pass_plan import PassPlan
-from dynamo_sim.engine.vllm.scheduler import VllmScheduler
+from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.sequence import Sequence
+from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.workload.request import Request
 
 
-class TrtllmScheduler(VllmScheduler):
-    """The vLLM engine under "guaranteed no evict": room for the whole answer is reserved at admission."""
+class WholeAnswerFits:
+    """There must be room for the prompt and the longest possible answer, beside those of all running requests."""
 
-    def new_sequence(self, request: Request, max_output_tokens: int) -> Sequence:
-        room = self.total_kv_tokens - request.input_tokens
-        return super().new_sequence(request, min(max_output_tokens, room) if room > 0 else max_output_tokens)
+    def __init__(self, pool: BlockPool, batch: RunningBatch) -> None:
+        self._pool = pool
+        self._batch = batch
 
-    def judge(self, sequence: Sequence) -> int | None:
-        cached, held = self.pool.cached_prefix(sequence)
-        size = self.block_size
-        need = max(0, self._final_blocks(sequence) - held // size)
-        group = self.group
-        reserved = group.final_blocks - group.blocks
-        for other in self.running[group.count :]:
-            reserved += max(0, self._final_blocks(other) - -(-other.allocated // size))
-        return None if need > max(0, self.pool.available - reserved) else cached
+    def output_tokens(self, request: Request) -> int:
+        room = self._pool.num_blocks * self._pool.block_size - request.input_tokens
+        return min(request.output_tokens, room) if room > 0 else request.output_tokens
 
-    def never_fits(self, sequence: Sequence) -> bool:
-        return self._final_blocks(sequence) > self.pool.num_blocks
+    def exceeds_pool(self, sequence: Sequence) -> bool:
+        return sequence.final_blocks > self._pool.num_blocks
 
-    def preempt(self, plan: PassPlan, requester: Sequence | None) -> Sequence | None:
-        return None
-
-    def _final_blocks(self, sequence: Sequence) -> int:
-        return -(-(sequence.prompt_tokens + sequence.max_output_tokens) // self.block_size)
+    def can_admit(self, sequence: Sequence) -> int | None:
+        pool, batch = self._pool, self._batch
+        size, prompt = pool.block_size, sequence.prompt_tokens
+        cached, held = pool.cached_prefix(sequence.table)
+        needed = max(0, sequence.final_blocks - min(held, prompt // size))
+        reserved = batch.final_blocks - batch.group.blocks
+        for other in batch.running[batch.group.count :]:
+            reserved -= other.table.held_blocks
+        return None if needed > max(0, pool.available - reserved) else min(cached * size, prompt)

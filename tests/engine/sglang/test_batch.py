@@ -1,7 +1,4 @@
-"""The running batch of an SGLang-style worker: its sums are those of its members, whatever happens.
-
-Rules: `spec 05, 8, 10 and 15`.
-"""
+"""The running batch of an SGLang-style worker: its sums are those of its members, whatever happens."""
 
 from __future__ import annotations
 

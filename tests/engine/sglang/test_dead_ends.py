@@ -1,4 +1,4 @@
-"""SGLang-style workers that cannot go on say why, and what would help (`spec 05, 13`)."""
+"""SGLang-style workers that cannot go on say why, and what would help."""
 
 from __future__ import annotations
 

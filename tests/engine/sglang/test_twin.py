@@ -1,7 +1,4 @@
-"""The SGLang-style scheduler against its plain twin, request by request and pass by pass, to the last bit.
-
-Rules: `spec 05, 4 to 10`.
-"""
+"""The SGLang-style scheduler against its plain twin, request by request and pass by pass, to the last bit."""
 
 from __future__ import annotations
 

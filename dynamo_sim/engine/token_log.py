@@ -1,0 +1,118 @@
+"""When requests got their tokens (`spec 09, 10`): first, second and last token, and the gaps between all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.workload.request import Request
+
+
+class TokenSource(Protocol):
+    """What the log has to know of a sequence.
+
+    Attributes:
+        request: the request it serves.
+        generated: tokens generated so far. Stale while it decodes in lockstep.
+        emitted_ms: time of its latest token. Stale while it decodes in lockstep.
+    """
+
+    request: Request
+    generated: int
+    emitted_ms: float
+
+
+class TokenLog:
+    """Writes token times of one worker on its requests, and the gaps into one `GapLog`.
+
+    The members of a lockstep group got their latest token at the same time, which is stored once.
+
+    Attributes:
+        gaps: gaps between consecutive tokens.
+        group_ms: when the members of the group got their latest token.
+    """
+
+    __slots__ = ("_with_one_token", "gaps", "group_ms")
+
+    def __init__(self) -> None:
+        self.gaps = GapLog()
+        self.group_ms = 0.0
+        self._with_one_token: list[TokenSource] = []  # members of the group
+
+    # ------------------------------------------------------------ one sequence
+
+    def token(self, sequence: TokenSource, end_ms: float) -> None:
+        """A sequence outside the group got the token it counts last in ``generated``."""
+        if sequence.generated == 1:
+            sequence.request.first_token_ms = end_ms
+        else:
+            if sequence.generated == 2:
+                sequence.request.second_token_ms = end_ms
+            self.gaps.add(end_ms - sequence.emitted_ms, 1)
+        sequence.emitted_ms = end_ms
+
+    def last_token(self, sequence: TokenSource, end_ms: float) -> None:
+        """The token a sequence got at ``end_ms`` was its last one."""
+        sequence.request.last_token_ms = end_ms
+        sequence.request.emitted_tokens = sequence.generated
+
+    # ------------------------------------------------------------ the group
+
+    def join(self, sequence: TokenSource) -> None:
+        """A sequence joins the group; all members got their latest token at the time it got its own."""
+        self.group_ms = sequence.emitted_ms
+        if sequence.generated == 1:
+            self._with_one_token.append(sequence)
+
+    def leave(self, sequence: TokenSource) -> None:
+        """A member goes on outside the group."""
+        sequence.emitted_ms = self.group_ms
+        if sequence in self._with_one_token:
+            self._with_one_token.remove(sequence)
+
+    def group_pass(self, end_ms: float, members: int) -> None:
+        """The members, so many of them, got a token at ``end_ms``."""
+        self.gaps.add(end_ms - self.group_ms, members)
+        if self._with_one_token:
+            self._second_tokens(end_ms)
+        self.group_ms = end_ms
+
+    def group_stretch(self, ends_ms: list[float], members: int) -> None:
+        """The members, so many of them, got a token at each of ``ends_ms``."""
+        self.gaps.add_stretch(self.group_ms, ends_ms, members)
+        if self._with_one_token:
+            self._second_tokens(ends_ms[0])
+        self.group_ms = ends_ms[-1]
+
+    def _second_tokens(self, end_ms: float) -> None:
+        for sequence in self._with_one_token:
+            sequence.request.second_token_ms = end_ms
+        self._with_one_token.clear()
+
+    # ------------------------------------------------------------ the end of the run
+
+    def unfinished(self, sequences: Iterable[TokenSource]) -> None:
+        """The run is over: note what sequences outside the group have generated so far."""
+        for sequence in sequences:
+            if sequence.generated:
+                self.last_token(sequence, sequence.emitted_ms)
+
+
+class HiddenTokenLog(TokenLog):
+    """For tokens that nobody sees: a prefill worker makes one to end a prompt, and it counts nowhere (`spec 07, 7`)."""
+
+    __slots__ = ()
+
+    def token(self, sequence: TokenSource, end_ms: float) -> None:
+        sequence.emitted_ms = end_ms
+
+    def last_token(self, sequence: TokenSource, end_ms: float) -> None:
+        pass
+
+    def group_pass(self, end_ms: float, members: int) -> None:
+        self._with_one_token.clear()
+        self.group_ms = end_ms
+
+    def group_stretch(self, ends_ms: list[float], members: int) -> None:
+        self.group_pass(ends_ms[-1], members)

@@ -1,0 +1,109 @@
+"""The running requests of a vLLM-style worker."""
+
+from __future__ import annotations
+
+from dynamo_sim.engine.lockstep import LockstepGroup
+from dynamo_sim.engine.token_log import TokenLog
+from dynamo_sim.engine.vllm.pass_plan import PassPlan
+from dynamo_sim.engine.vllm.sequence import Sequence
+
+
+class RunningBatch:
+    """Running sequences in order of admission; those at the beginning decode in lockstep.
+
+    Members of the group are scheduled as one. Whatever a pass cannot treat so (a preemption, a budget smaller than the
+    batch, planned outputs, speculative bursts) dissolves the group; the pass goes on sequence by sequence, and the
+    group forms again behind it. Both ways give the same numbers.
+
+    Args:
+        block_size: tokens per block.
+        tokens: where token times are written.
+        lockstep: whether groups are formed at all.
+
+    Attributes:
+        running: all of them.
+        group: those that decode in lockstep, always the beginning of ``running``.
+        pass_number: number of the latest pass that was not part of a stretch; several may lie at one time.
+        final_blocks: sum of the blocks all of them will hold with their last tokens.
+    """
+
+    def __init__(self, block_size: int, tokens: TokenLog, lockstep: bool) -> None:
+        self.running: list[Sequence] = []
+        self.group: LockstepGroup[Sequence] = LockstepGroup(block_size)
+        self.pass_number = 0
+        self.final_blocks = 0
+        self._tokens = tokens
+        self._lockstep = lockstep
+        self._group_pass = 0  # the pass in which the group got its latest token
+        self._token_by_token = 0  # how many cannot join a group
+        self._admissions = 0
+
+    # ------------------------------------------------------------ who is in it
+
+    def admit(self, sequence: Sequence, plan: PassPlan) -> None:
+        """Let a sequence run, behind all others."""
+        self.running.append(sequence)
+        sequence.running = True
+        sequence.preempted = False
+        self._admissions += 1
+        sequence.admission = self._admissions
+        self.final_blocks += sequence.final_blocks
+        if sequence.token_by_token:
+            self._token_by_token += 1
+            self.dissolve(plan)
+
+    def remove(self, sequence: Sequence) -> None:
+        """Take out a sequence that is no member of the group any more."""
+        self.running.remove(sequence)
+        sequence.running = False
+        self.final_blocks -= sequence.final_blocks
+        self._token_by_token -= sequence.token_by_token
+
+    # ------------------------------------------------------------ the group
+
+    def note_group_pass(self) -> None:
+        """The group got a token in the present pass."""
+        self._group_pass = self.pass_number
+
+    def settle(self, sequence: Sequence) -> None:
+        """Bring the table of a sequence up to date whose ``generated`` is: it has a token to be computed."""
+        size = self.group.block_size
+        full = (sequence.prompt_tokens + sequence.generated - 1) // size
+        table = sequence.table
+        if full > table.full_blocks:
+            table.full_blocks = full
+        table.held_blocks = full + 1
+
+    def dissolve(self, plan: PassPlan | None) -> None:
+        """Go on sequence by sequence; members that ``plan`` has scheduled as a group get their own work in it."""
+        group = self.group
+        if not group.count:
+            return
+        members = self.running[: group.count]
+        for sequence in members:
+            sequence.generated = group.generated(sequence)
+            sequence.computed = sequence.tokens - 1
+            self.settle(sequence)
+            self._tokens.leave(sequence)
+            sequence.emitted_pass = self._group_pass
+        group.clear()
+        if plan is not None:
+            plan.schedule_singly(members)
+
+    def regroup(self) -> None:
+        """Let those join that follow the group in the running list and got a token in the present pass."""
+        if not self._lockstep or self._token_by_token:
+            return
+        group, number = self.group, self.pass_number
+        if group.count == len(self.running):
+            return
+        for sequence in self.running[group.count :]:
+            if (
+                not sequence.generated
+                or sequence.emitted_pass != number
+                or sequence.computed != sequence.prompt_tokens + sequence.generated - 1
+            ):
+                return
+            group.join(sequence)
+            self._tokens.join(sequence)
+            self._group_pass = number
