@@ -33,6 +33,16 @@ def is_text(value: Any) -> bool:
         return False
 
 
+def with_whole_letters(text: str) -> str | None:
+    """A text whose pairs of surrogates, as JSON spells rare letters, are joined; None where half of one is left."""
+    if text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text):
+        return text
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return None
+
+
 def printable(text: str) -> str:
     """A text as one line: control characters, which could move the cursor of a terminal, as escapes."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

@@ -179,7 +179,8 @@ def _serve(
         serving.run()
     records = collector.records
     records.gpus_per_worker = args.gpus_per_worker
-    records.decisions = [] if controller is None else controller.decision_rows()
+    if controller is not None:
+        records.decisions, records.readings = controller.decision_rows(), controller.readings()
     notes = [] if controller is None else [*controller.warnings, *controller.notes(records.end_ms)]
     if isinstance(serving, AggregatedServing) and serving.killed_requests:
         notes.append(

@@ -1,15 +1,17 @@
 """Who decides how many workers there are, when, and from which numbers (`spec 10`).
 
 A policy is an object with one method, `Policy.decide`: it gets the time, a `View` of the metrics and a `FleetView`
-of the workers, and answers with a `Decision`. Policies keep their own memory and know no clock. `Guarded` checks every
-answer; `Loop` and `Autoscaler` say who looks when; `MetricsPipeline` decides what can be seen; `load_manifest` turns
-the manifest of a cluster into a policy.
+of the workers, and answers with a `Decision`. Policies keep their own memory and know no clock. The built-in ones are
+made from their section of a scenario (`dynamo_sim.scenario.scaling_policies`). `Guarded` checks every answer; `Loop`
+and `Autoscaler` say when a policy is evaluated; `MetricsPipeline` decides what can be seen; `load_manifest` turns the
+manifest of a cluster into a policy.
 """
 
 from __future__ import annotations
 
 from dynamo_sim.autoscaling.budget import clamp_pair_to_budget, clamp_to_budget
-from dynamo_sim.autoscaling.decision import Decision, DecisionRecord, Policy
+from dynamo_sim.autoscaling.decision import Decision, DecisionRecord
+from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, Sample, StaticView, View, WorkerPhase, WorkerView
 from dynamo_sim.autoscaling.guard import Bounds, Guarded, PolicyError
 from dynamo_sim.autoscaling.kubernetes.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
@@ -17,11 +19,10 @@ from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
 from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
 from dynamo_sim.autoscaling.kubernetes.manifests.load import Manifest, load_manifest
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
-from dynamo_sim.autoscaling.loop import Applied, Autoscaler, FleetHandle, Loop, loops_of, reads_of
+from dynamo_sim.autoscaling.loop import Autoscaler, FleetHandle
 from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline, scrape_offsets
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.metrics.sampler import Observations, Sampler
-from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
 from dynamo_sim.autoscaling.policies.custom import as_policy, load_policy
 from dynamo_sim.autoscaling.policies.dynamo_planner import (
     DynamoPlanner,
@@ -32,18 +33,24 @@ from dynamo_sim.autoscaling.policies.dynamo_planner import (
 from dynamo_sim.autoscaling.policies.fixed import FixedPolicy
 from dynamo_sim.autoscaling.policies.predictive import PredictivePolicy
 from dynamo_sim.autoscaling.policies.queue_proportional import QueueProportionalPolicy
-from dynamo_sim.autoscaling.policies.schedule import CronTarget, SchedulePolicy
-from dynamo_sim.autoscaling.policies.sla import EngineLimits, SlaPolicy, SlaSettings
-from dynamo_sim.autoscaling.policies.step_scaling import Step, StepAlarm, StepScalingPolicy
+from dynamo_sim.autoscaling.policies.schedule import SchedulePolicy
+from dynamo_sim.autoscaling.policies.sla.capacity import EngineLimits
+from dynamo_sim.autoscaling.policies.sla.policy import SlaPolicy
+from dynamo_sim.autoscaling.policies.step_scaling import StepScalingPolicy
 from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
-from dynamo_sim.autoscaling.reach import FleetFacts, unreachable_targets
+from dynamo_sim.autoscaling.policy import Loop, Policy, loops_of, reads_of, unreachable_targets
 from dynamo_sim.autoscaling.wiring import pipelines_for
+from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.scenario.autoscaler import MetricsSection
+from dynamo_sim.scenario.scaling_policies import SlaScaling
+from dynamo_sim.serving.controller import TargetEffect
+
+MetricsSettings, SlaSettings = MetricsSection, SlaScaling
+"""Earlier names."""
 
 __all__ = [
-    "Applied",
     "Autoscaler",
     "Bounds",
-    "CronTarget",
     "Decision",
     "DecisionRecord",
     "DynamoPlanner",
@@ -66,6 +73,7 @@ __all__ = [
     "ManifestOptions",
     "MetricQuery",
     "MetricsPipeline",
+    "MetricsSection",
     "MetricsSettings",
     "Observations",
     "PlannerUnavailable",
@@ -73,17 +81,19 @@ __all__ = [
     "PolicyError",
     "PredictivePolicy",
     "QueueProportionalPolicy",
+    "Reading",
     "Sample",
     "Sampler",
     "ScaledObjectSpec",
     "SchedulePolicy",
     "SlaPolicy",
+    "SlaScaling",
     "SlaSettings",
     "StaticView",
-    "Step",
-    "StepAlarm",
     "StepScalingPolicy",
+    "TargetEffect",
     "TargetTrackingPolicy",
+    "Threshold",
     "View",
     "WorkerPhase",
     "WorkerView",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,23 @@ from simpy.events import Event
 from dynamo_sim.autoscaling.decision import DecisionRecord
 from dynamo_sim.autoscaling.fleet_view import FleetView, WorkerPhase, WorkerView
 from dynamo_sim.autoscaling.guard import Bounds
-from dynamo_sim.autoscaling.loop import Applied, Autoscaler, Loop, reads_of
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS
+from dynamo_sim.autoscaling.loop import Autoscaler
 from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline, scrape_offsets
 from dynamo_sim.autoscaling.metrics.sampler import Observations
-from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
+from dynamo_sim.autoscaling.policy import Loop
 from dynamo_sim.autoscaling.wiring import pipelines_for
 from dynamo_sim.clock import LAST
+from dynamo_sim.errors import SimulationError
+from dynamo_sim.metric_catalogue import METRICS
+from dynamo_sim.metrics.readings import Reading
+from dynamo_sim.scenario.autoscaler import MetricsSection
 from dynamo_sim.serving.aggregated import AggregatedServing
-from dynamo_sim.serving.controller import ControlledFleet
+from dynamo_sim.serving.controller import ControlledFleet, TargetEffect
+
+MAX_IDLE_EVALUATIONS = 1_000_000
+"""Evaluations between two requests: half a year at one every 15 s."""
+
+DAY_MS = 86_400_000.0
 
 
 class AutoscalerController:
@@ -48,7 +57,7 @@ class AutoscalerController:
     def __init__(
         self,
         loops: Sequence[Loop],
-        settings: MetricsSettings,
+        settings: MetricsSection,
         bounds: Bounds | None = None,
         budget: Callable[[int], int] | None = None,
         seed: int = 0,
@@ -58,7 +67,7 @@ class AutoscalerController:
     ) -> None:
         self.warnings = list(warnings)
         self.decisions: list[DecisionRecord] = []
-        self.wants_passes = any(getattr(loop.policy, "needs_passes", False) for loop in loops)
+        self.wants_passes = any(loop.policy.needs_passes for loop in loops)
         self._loops = loops
         self._settings = settings
         self._bounds = bounds
@@ -66,16 +75,19 @@ class AutoscalerController:
         self._seed = seed
         self._startup_s = startup_s
         self._gpus_per_worker = gpus_per_worker
+        self._idle_evaluations = 0
+        self._idle_since_ms = 0.0
         self._pipelines: list[MetricsPipeline] = []
         self._scraping = False
         self._scrape_s = math.inf  # when the next scrape is due, as far as the timer knows
 
     def attach(self, serving: AggregatedServing) -> None:
         """Begin to watch a fleet that has not served anything yet."""
-        reads = [reads_of(loop.policy) for loop in self._loops]
+        reads = [loop.policy.queries for loop in self._loops]
         asked = [METRICS[query.metric] for queries in reads for query in queries or ()]
         names = frozenset(name for metric in asked for name in (metric.name, *metric.columns))
         serving.keep_tallies(None if any(queries is None for queries in reads) else names)
+        self._serving = serving
         sampler = FleetSampler(serving)
         offsets = scrape_offsets(self._seed, "fleet")
         self._pipelines, views = pipelines_for(self._loops, sampler, self._settings, offsets)
@@ -98,7 +110,28 @@ class AutoscalerController:
 
     def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
         self.decisions += self._autoscaler.run_due(now_ms, self._handle)
+        self._check_gap(now_ms)
         return self._autoscaler.next_ms
+
+    def _check_gap(self, now_ms: float) -> None:
+        """Refuse a gap between requests in which the policy would be evaluated nearly without end."""
+        arrival_ms = self._serving.idle_until_ms()
+        if arrival_ms is None:
+            self._idle_evaluations = 0
+            return
+        if self._idle_evaluations == 0:
+            self._idle_since_ms = now_ms
+        self._idle_evaluations += 1
+        if self._idle_evaluations % 1000:
+            return
+        idle_ms = now_ms - self._idle_since_ms
+        expected = self._idle_evaluations * (arrival_ms - now_ms) / idle_ms
+        if expected > MAX_IDLE_EVALUATIONS:
+            raise SimulationError(
+                f"the next request arrives at {arrival_ms:g} ms, {(arrival_ms - now_ms) / DAY_MS:,.0f} days later, and "
+                f"the policy would be evaluated {expected:,.0f} times until then (at most {MAX_IDLE_EVALUATIONS:,}); "
+                "is a timestamp in the wrong unit?"
+            )
 
     def notes(self, end_ms: float) -> list[str]:
         """What there is to say after a run that ended then."""
@@ -117,6 +150,18 @@ class AutoscalerController:
 
     def decision_rows(self) -> list[dict[str, Any]]:
         return [decision.as_row() for decision in self.decisions]
+
+    def readings(self) -> list[Reading]:
+        """Units and thresholds of the values in the decisions, as far as the policies say."""
+        found: dict[str, Reading] = {}
+        for loop in self._loops:
+            for reading in loop.policy.readings() or ():
+                before = found.get(reading.name, reading)
+                limits = dict.fromkeys((*before.thresholds, *reading.thresholds))
+                found[reading.name] = replace(
+                    before, unit=before.unit or reading.unit, thresholds=tuple(limits)
+                )
+        return list(found.values())
 
     def _fleet_changed(self, cause: str, worker_ids: tuple[int, ...], now_ms: float) -> None:
         now_s = now_ms / 1000.0
@@ -209,9 +254,8 @@ class _Handle:
             workers.append(WorkerView(worker_id, phase, tally.created_ms / 1000.0, ready_s))
         return FleetView(tuple(workers), self._startup_s, self._gpus_per_worker)
 
-    def apply_target(self, target: int, now_s: float) -> Applied:
-        effect = self._serving.apply_target(target)
-        return Applied(effect.added, effect.cancelled, effect.marked)
+    def apply_target(self, target: int, now_s: float) -> TargetEffect:
+        return self._serving.apply_target(target)
 
     def hold(self, held: bool, now_s: float) -> None:
         self._serving.holds_requests = held

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from dynamo_sim.autoscaling.blame import raised
-from dynamo_sim.autoscaling.decision import Decision, Policy
+from dynamo_sim.autoscaling.decision import Decision, is_number
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
+from dynamo_sim.autoscaling.policy import adapted
 from dynamo_sim.errors import DynamoSimError, SimulationError
-from dynamo_sim.shown import shown
+from dynamo_sim.shown import is_text, shown
 from dynamo_sim.sizes import MOST_WORKERS
-
-SHORTEST_PERIOD_S = 0.01
-"""Looks closer together than this are a mistake in the unit."""
 
 ROUNDING = 1e-6
 """By so much, as a share, a sum of times may fall short of the shortest wait."""
@@ -66,7 +64,7 @@ class Guarded:
     """A policy whose answers are checked, then clamped into the bounds and the budget.
 
     Args:
-        policy: the policy.
+        policy: the policy; any object with a method ``decide`` will do.
         name: how messages call it.
         bounds: smallest and largest fleet.
         budget: a last clamp, such as a GPU budget shared with another fleet; None for none.
@@ -74,12 +72,12 @@ class Guarded:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Any,
         name: str,
         bounds: Bounds | None = None,
         budget: Callable[[int], int] | None = None,
     ) -> None:
-        self.policy = policy
+        self.policy = adapted(policy)
         self.name = name
         self.bounds = bounds or Bounds()
         self.budget = budget
@@ -89,8 +87,8 @@ class Guarded:
 
         Raises:
             PolicyError: the policy raised, or its answer is not a decision, a whole number of workers from 0 to
-                `MOST_WORKERS`, or None, or its next look is not `SHORTEST_PERIOD_S` after this one, or what it tells
-                fits no table.
+                `MOST_WORKERS`, or None, or its next evaluation is not `Policy.min_wait_s` after this one, or what it
+                reports fits no table.
         """
         try:
             answer = self.policy.decide(now_s, view, fleet)
@@ -155,24 +153,25 @@ class Guarded:
 
     def _check_wait(self, at_s: float, now_s: float) -> None:
         """Refuse what would look without end at one time; policies with a list of times may have them close."""
-        shortest = getattr(self.policy, "shortest_wait_s", SHORTEST_PERIOD_S)
+        shortest = self.policy.min_wait_s
         if at_s - now_s < shortest * (1 - ROUNDING):
             raise PolicyError(
                 self.name,
                 now_s,
-                f"wants its next look only {at_s - now_s:g} s later (next_at_s={at_s!r}); looks are at least "
-                f"{shortest:g} s apart",
+                f"wants its next evaluation only {at_s - now_s:g} s later (next_at_s={at_s!r}); evaluations are "
+                f"at least {shortest:g} s apart",
             )
 
     def _check_told(self, decision: Decision, now_s: float) -> None:
         """What is only told must be of a kind that tables can hold."""
         values, events = decision.values, decision.events
         good = {
-            "reason": decision.reason is None or isinstance(decision.reason, str),
+            "reason": decision.reason is None or is_text(decision.reason),
             "proposal": decision.proposal is None or _is_count(decision.proposal),
             "stabilised": decision.stabilised is None or _is_count(decision.stabilised),
-            "values": isinstance(values, Mapping) and all(isinstance(name, str) for name in values),
-            "events": isinstance(events, tuple | list) and all(isinstance(event, str) for event in events),
+            "values": isinstance(values, Mapping)
+            and all(is_text(name) and _is_value(value) for name, value in values.items()),
+            "events": isinstance(events, tuple | list) and all(is_text(event) for event in events),
         }
         for field, is_good in good.items():
             if not is_good:
@@ -187,19 +186,20 @@ _TOLD = {
     "reason": "a text",
     "proposal": "a whole number or None",
     "stabilised": "a whole number or None",
-    "values": "a mapping from names to numbers",
+    "values": "a mapping from names to numbers, texts or None",
     "events": "a tuple of texts",
 }
 
 
-def is_number(value: Any) -> bool:
-    """Whether it is a number, of Python or numpy; True is none."""
-    is_truth = isinstance(value, bool | np.bool_)
-    return not is_truth and isinstance(value, int | float | np.integer | np.floating)
-
-
 def _is_count(value: Any) -> bool:
     return is_number(value) and -(2**63) <= value < 2**63 and value == int(value)
+
+
+def _is_value(value: Any) -> bool:
+    """Whether a cell of a table can hold it."""
+    if value is None or is_text(value) or isinstance(value, bool | np.bool_):
+        return True
+    return is_number(value) and (isinstance(value, float | np.floating) or -(2**1023) < value < 2**1023)
 
 
 def _is_too_many(value: Any) -> bool:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from dynamo_sim.autoscaling.kubernetes.hpa import HpaPolicy
-from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy
-from dynamo_sim.autoscaling.kubernetes.keda.spec import CronTrigger
-from dynamo_sim.autoscaling.loop import Loop, reads_of
-from dynamo_sim.autoscaling.metrics.catalogue import Kind
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
-from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
+from dynamo_sim.autoscaling.policy import Loop, Policy
+from dynamo_sim.metric_catalogue import Kind
+from dynamo_sim.scenario.autoscaler import MetricsSection
 
 
-def hidden_metrics(queries: Iterable[MetricQuery], settings: MetricsSettings) -> list[str]:
+def hidden_metrics(queries: Iterable[MetricQuery], settings: MetricsSection) -> list[str]:
     """One line for every query whose window or lookback is too short for the scrapes.
 
     Args:
@@ -26,7 +22,7 @@ def hidden_metrics(queries: Iterable[MetricQuery], settings: MetricsSettings) ->
     return list(dict.fromkeys(line for query in queries for line in _lines(query, settings)))
 
 
-def _lines(query: MetricQuery, settings: MetricsSettings) -> Iterator[str]:
+def _lines(query: MetricQuery, settings: MetricsSection) -> Iterator[str]:
     interval, delay = settings.scrape_interval_s, settings.scrape_delay_s
     scrapes = f"with a scrape every {interval:g} s"
     if delay:
@@ -47,7 +43,7 @@ def _lines(query: MetricQuery, settings: MetricsSettings) -> Iterator[str]:
         yield f"{what}, and {scrapes} that does not always hold {needs}: some looks see nothing; {advice}"
 
 
-def blind_at_zero(policy: Any, loops: Sequence[Loop], min_workers: int) -> list[str]:
+def blind_at_zero(policy: Policy, loops: Sequence[Loop], min_workers: int) -> list[str]:
     """A line where the fleet may go to 0 and nothing that is read then says that somebody waits.
 
     Args:
@@ -55,9 +51,9 @@ def blind_at_zero(policy: Any, loops: Sequence[Loop], min_workers: int) -> list[
         loops: of the policy.
         min_workers: smallest fleet of the scenario.
     """
-    if min_workers or not _may_empty_the_fleet(policy):
+    if min_workers or not policy.may_empty_fleet:
         return []
-    reads = [reads_of(loop.policy) for loop in loops]
+    reads = [loop.policy.queries for loop in loops]
     queries = dict.fromkeys(query for some in reads for query in some or ())
     if None in reads or not queries or not all(query.spec.per_worker for query in queries):
         return []
@@ -66,12 +62,3 @@ def blind_at_zero(policy: Any, loops: Sequence[Loop], min_workers: int) -> list[
         f"({', '.join(map(str, queries))}): without workers nothing brings it back; keep one worker, or let the policy "
         "read router_queue (dynamo_frontend_router_queue_pending_requests in a manifest)"
     ]
-
-
-def _may_empty_the_fleet(policy: Any) -> bool:
-    """Whether a policy can ask for 0 workers and then has only its metrics to come back by."""
-    if isinstance(policy, KedaPolicy):
-        spec = policy.spec
-        least = spec.min_replicas if spec.idle_replicas is None else spec.idle_replicas
-        return least == 0 and not any(isinstance(trigger, CronTrigger) for trigger in spec.triggers)
-    return policy.spec.min_replicas == 0 if isinstance(policy, HpaPolicy) else True

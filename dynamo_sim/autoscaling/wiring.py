@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from dynamo_sim.autoscaling.fleet_view import View
-from dynamo_sim.autoscaling.loop import Loop, reads_of
 from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.metrics.sampler import Sampler
-from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
+from dynamo_sim.autoscaling.policy import Loop
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.autoscaler import MetricsSection
 
 
 def pipelines_for(
     loops: Sequence[Loop],
     sampler: Sampler,
-    settings: MetricsSettings,
+    settings: MetricsSection,
     offset: Callable[[int], float] | None = None,
 ) -> tuple[list[MetricsPipeline], list[Callable[[float], View]]]:
     """Pipelines that collect what the loops read, and the view of each loop.
@@ -35,16 +34,16 @@ def pipelines_for(
     Raises:
         ScenarioError: two pipelines read the same histogram.
     """
-    scraped = [loop for loop in loops if not getattr(loop.policy, "direct", False)]
+    scraped = [loop for loop in loops if not loop.policy.direct]
     shared = MetricsPipeline(sampler, _union(scraped), settings, offset)
-    exact = replace(settings, perfect=True)
+    exact = settings.model_copy(update={"perfect": True})
     pipelines = [shared]
     views: list[Callable[[float], View]] = []
     for loop in loops:
         if loop in scraped:
             views.append(shared.view)
         else:
-            own = MetricsPipeline(sampler, reads_of(loop.policy), exact)
+            own = MetricsPipeline(sampler, loop.policy.queries, exact)
             pipelines.append(own)
             views.append(own.view)
     taken: set[str] = set()
@@ -62,7 +61,7 @@ def pipelines_for(
 def _union(loops: Sequence[Loop]) -> list[MetricQuery] | None:
     found: list[MetricQuery] = []
     for loop in loops:
-        reads = reads_of(loop.policy)
+        reads = loop.policy.queries
         if reads is None:
             return None
         found.extend(reads)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.metrics.readings import Reading
 from dynamo_sim.workload.request import Request
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class RunRecords:
         gpus_per_worker: GPUs of one worker.
         end_ms: the last instant that was handled.
         single_worker: whether the one-worker runtime of `spec 01, 13` ran (rows then name no worker or session).
-        decisions: one row a look of an autoscaler, in order.
+        decisions: one row an evaluation of an autoscaler, in order.
+        readings: units and thresholds of the values in the decisions, where the policies say.
         warnings: what a reader of the results has to know, one sentence each.
     """
 
@@ -54,4 +56,5 @@ class RunRecords:
     single_worker: bool = False
     total_kv_tokens: int = 0
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

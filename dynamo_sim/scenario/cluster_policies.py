@@ -109,6 +109,8 @@ class FromManifest(ManifestOptions, PolicySpec):
 class ManifestScaling(FromManifest):
     """A manifest: HorizontalPodAutoscaler, ScaledObject or Knative Service, as it is."""
 
+    kind_is_needed = False
+
     kind: Literal["manifest"] = "manifest"
     """Kind of policy; may be left out beside `manifest`."""
 
@@ -187,7 +189,7 @@ class HpaMetricSpec(Metric):
 class HpaScaling(FromManifest):
     """HorizontalPodAutoscaler autoscaling/v2, by a manifest or by keys."""
 
-    kind: Literal["hpa"]
+    kind: Literal["hpa"] = "hpa"
     """Kind of policy."""
 
     min_replicas: Count = 1
@@ -284,10 +286,10 @@ class FallbackSpec(Spec):
     replicas: Count
     """Workers then."""
 
-    behavior: Literal["static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower"] = (
-        "static"
-    )
-    """How the current number counts."""
+    behavior: Literal[
+        "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower", "scalingModifiers"
+    ] = "static"
+    """How the current number counts; scalingModifiers: the formula gets nil for a failed trigger."""
 
 
 class ModifiersSpec(Spec):
@@ -309,7 +311,7 @@ class ModifiersSpec(Spec):
 class KedaScaling(FromManifest):
     """KEDA ScaledObject, by a manifest or by keys."""
 
-    kind: Literal["keda"]
+    kind: Literal["keda"] = "keda"
     """Kind of policy."""
 
     triggers: tuple[TriggerSpec, ...] = Field(default=(), strict=False)
@@ -353,6 +355,9 @@ class KedaScaling(FromManifest):
                 ("max_replicas",),
                 f"found {self.max_replicas}; must be at least min_replicas, {self.min_replicas}",
             )
+        by_formula = self.fallback is not None and self.fallback.behavior == "scalingModifiers"
+        if by_formula and self.modifiers is None:
+            yield ("fallback", "behavior"), "found 'scalingModifiers'; needs modifiers with a formula"
         if self.idle_replicas is not None and self.idle_replicas >= self.min_replicas:
             yield (
                 ("idle_replicas",),
@@ -363,7 +368,7 @@ class KedaScaling(FromManifest):
 class KpaScaling(FromManifest):
     """Knative's autoscaler, by a manifest or by keys."""
 
-    kind: Literal["kpa"]
+    kind: Literal["kpa"] = "kpa"
     """Kind of policy."""
 
     metric: Literal["concurrency", "rps"] = "concurrency"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
+from dynamo_sim.metric_catalogue import HISTOGRAMS, METRICS, query_faults
 from dynamo_sim.scenario.base import CheckedSpec, Path, Problems, Spec
 from dynamo_sim.sizes import LARGEST_SCALE, LEAST_PER_WORKER, MOST_WORKERS
 
@@ -23,41 +24,12 @@ Workers = Annotated[int, Field(ge=0, le=MOST_WORKERS)]
 FIRST_YEAR, LAST_YEAR = 1900, 2999
 """Calendars of time zones make no sense far from today."""
 
-GaugeName = Literal[
-    "in_flight",
-    "running",
-    "waiting",
-    "kv_usage",
-    "active_decode_blocks",
-    "active_prefill_tokens",
-    "router_queue",
-    "active_workers",
-]
-CounterName = Literal[
-    "requests_started",
-    "requests_finished",
-    "prompt_tokens",
-    "generated_tokens",
-    "preemptions",
-    "prefix_hits",
-    "prefix_queries",
-    "busy_s",
-    "in_flight_s",
-    "router_queue_s",
-]
-RatioName = Literal["busy", "prefix_hit_rate"]
-HistogramName = Literal["ttft", "itl", "tpot", "e2e", "queue_time"]
-MetricName = Literal[GaugeName, CounterName, RatioName, HistogramName]
-"""The metrics of `dynamo_sim.autoscaling.metrics.catalogue`, by their kinds."""
-
-_OVER_BY_KIND: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
-    ("gauge", GaugeName, ("last", "avg")),
-    ("counter", CounterName, ("rate", "increase")),
-    ("ratio", RatioName, ("rate",)),
-    ("histogram", HistogramName, ("mean", "rate")),
-)
-
-_PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?|100)")
+if TYPE_CHECKING:
+    MetricName = str
+    HistogramName = str
+else:  # the names of the catalogue, for the checks and the schema
+    MetricName = Literal[tuple(METRICS)]
+    HistogramName = Literal[HISTOGRAMS]
 
 
 def _checked_moment(text: str) -> str:
@@ -116,19 +88,9 @@ class Metric(Spec):
 
     @model_validator(mode="after")
     def _check_query(self) -> Metric:
-        kind, _, over = next(entry for entry in _OVER_BY_KIND if self.metric in get_args(entry[1]))
-        pooled = kind in ("histogram", "ratio")
-        found: list[tuple[Path, str]] = []
-        percentile = kind == "histogram" and self.over is not None and _PERCENTILE.fullmatch(self.over)
-        if self.over is not None and self.over not in over and not percentile:
-            words = [*over, *(("a percentile such as p95",) if kind == "histogram" else ())]
-            found.append(
-                (("over",), f"found {self.over!r}; must be {' or '.join(words)} for {self.metric}, a {kind}")
-            )
-        if self.reduce == "merge" and not pooled:
-            found.append((("reduce",), f"found 'merge'; is not possible for {self.metric}, a {kind}"))
-        if self.reduce == "avg_over_time" and kind != "gauge":
-            found.append((("reduce",), f"found 'avg_over_time'; is not possible for {self.metric}, a {kind}"))
+        found: list[tuple[Path, str]] = [
+            ((key,), fault) for key, fault in query_faults(METRICS[self.metric], self.over, self.reduce)
+        ]
         if found:
             raise Problems(found)
         return self
@@ -141,4 +103,24 @@ AnyMetric = Annotated[
 
 
 class PolicySpec(CheckedSpec):
-    """What all policies have in common."""
+    """What all policies have in common.
+
+    In YAML a policy says its ``kind``; in Python its class does.
+    """
+
+    kind_is_needed: ClassVar[bool] = True
+
+    def model_post_init(self, context: Any) -> None:
+        if self.kind_is_needed:
+            self.model_fields_set.add("kind")  # so that it is written out
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        schema = super().__get_pydantic_json_schema__(core_schema, handler)
+        described = handler.resolve_ref_schema(schema)
+        if cls.kind_is_needed:
+            needed = described.get("required", [])
+            described["required"] = ["kind", *(key for key in needed if key != "kind")]
+        return schema

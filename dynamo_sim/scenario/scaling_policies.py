@@ -63,7 +63,7 @@ def _checked_class(text: str) -> str:
 class FixedScaling(PolicySpec):
     """Always the same number of workers."""
 
-    kind: Literal["fixed"]
+    kind: Literal["fixed"] = "fixed"
     """Kind of policy."""
 
     count: Workers
@@ -99,7 +99,7 @@ class CronEntry(Spec):
 class ScheduleScaling(PolicySpec):
     """Targets by the clock; where several hold, the largest counts."""
 
-    kind: Literal["schedule"]
+    kind: Literal["schedule"] = "schedule"
     """Kind of policy."""
 
     at_ms: tuple[TargetAt, ...] = Field(default=(), strict=False)
@@ -128,7 +128,7 @@ class ScheduleScaling(PolicySpec):
 class TargetTrackingScaling(Metric, PolicySpec):
     """Keeps a metric at a target for each worker."""
 
-    kind: Literal["target_tracking"]
+    kind: Literal["target_tracking"] = "target_tracking"
     """Kind of policy."""
 
     target: PerWorker
@@ -227,7 +227,7 @@ class AlarmSpec(Metric):
 class StepScaling(PolicySpec):
     """Alarms with steps, as AWS step scaling has them."""
 
-    kind: Literal["step_scaling"]
+    kind: Literal["step_scaling"] = "step_scaling"
     """Kind of policy."""
 
     alarms: tuple[AlarmSpec, ...] = Field(strict=False, json_schema_extra={"minItems": 1})
@@ -244,7 +244,7 @@ class StepScaling(PolicySpec):
 class QueueProportionalScaling(PolicySpec):
     """As many workers as the queue needs."""
 
-    kind: Literal["queue_proportional"]
+    kind: Literal["queue_proportional"] = "queue_proportional"
     """Kind of policy."""
 
     per_worker: PerWorker
@@ -267,7 +267,7 @@ class QueueProportionalScaling(PolicySpec):
 class SlaScaling(PolicySpec):
     """Keeps latency targets by a model of the engine learnt from its passes."""
 
-    kind: Literal["sla"]
+    kind: Literal["sla"] = "sla"
     """Kind of policy."""
 
     ttft_ms: Positive | None = None
@@ -314,7 +314,7 @@ class SlaScaling(PolicySpec):
 class DynamoPlannerScaling(PolicySpec):
     """The Dynamo planner itself; needs its package."""
 
-    kind: Literal["dynamo_planner"]
+    kind: Literal["dynamo_planner"] = "dynamo_planner"
     """Kind of policy."""
 
     config: Annotated[
@@ -328,7 +328,7 @@ class DynamoPlannerScaling(PolicySpec):
 class CustomScaling(PolicySpec):
     """A class of your own with a method `decide(now_s, view, fleet)`."""
 
-    kind: Literal["custom"]
+    kind: Literal["custom"] = "custom"
     """Kind of policy."""
 
     class_: Annotated[
@@ -371,7 +371,7 @@ FloorPolicy = Annotated[
 class PredictiveScaling(Metric, PolicySpec):
     """Scales for the forecast of a metric; never below what a reactive policy wants."""
 
-    kind: Literal["predictive"]
+    kind: Literal["predictive"] = "predictive"
     """Kind of policy."""
 
     per_worker: PerWorker

@@ -15,9 +15,15 @@ import yaml
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.base import Path, dotted
+from dynamo_sim.shown import with_whole_letters
 
 LARGEST_ALIAS_EXPANSION = 100_000
 """Values that may come out of aliases; beyond it a small file would fill the memory."""
+
+MAX_DEPTH = 50
+"""Lists and mappings inside each other; what is deeper could not be saved again."""
+
+HALF_A_LETTER = "found half of a surrogate pair, which is no letter"
 
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULL = {"", "~", "null", "Null", "NULL"}
@@ -103,6 +109,8 @@ class _Reader:
 
     def _value(self, node: yaml.Node, path: Path, aliased: bool) -> Any:
         self._source.values[path] = self._place(node)
+        if len(path) > MAX_DEPTH:
+            raise ScenarioError(f"{self._place(node)}: nested too deeply, more than {MAX_DEPTH} levels")
         if node.tag not in _TAGS:
             self._problems.append(f"{self._place(node)}: {dotted(path)}: the tag {node.tag!r} is not allowed")
             return None
@@ -145,7 +153,7 @@ class _Reader:
         return data
 
     def _key(self, node: yaml.Node, path: Path) -> str | None:
-        key: Hashable = node.value if isinstance(node, yaml.ScalarNode) else None
+        key: Hashable = with_whole_letters(node.value) if isinstance(node, yaml.ScalarNode) else None
         if not isinstance(key, str) or key == "":
             where = f"{dotted(path)}: " if path else ""
             self._problems.append(f"{self._place(node)}: {where}found a key that is not a word")
@@ -153,7 +161,10 @@ class _Reader:
         return key
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
-        text: str = node.value
+        text = with_whole_letters(node.value)
+        if text is None:
+            self._problems.append(f"{self._place(node)}: {dotted(path)}: {HALF_A_LETTER}")
+            return None
         if node.style is not None or (node.tag == _TEXT and _has_tag(node)):
             return text
         try:

@@ -422,6 +422,13 @@ class AggregatedServing(LookAhead):
         """Time that requests have waited in front of the fleet so far, summed over them, in ms."""
         return self._held_ms + sum(self.clock.now - since_ms for _, since_ms in self.held)
 
+    def idle_until_ms(self) -> float | None:
+        """When the next request arrives, in ms; None while there is something to do, or where it is not known."""
+        fleet = self.fleet
+        if fleet.in_flight or fleet.busy_count or self._in_inboxes or self.held:
+            return None
+        return self.source.next_ms()
+
     # ------------------------------------------------------------ the end
 
     def _is_over(self) -> bool:

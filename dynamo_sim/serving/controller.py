@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynamo_sim.errors import ScenarioError, SimulationError
+from dynamo_sim.metrics.readings import Reading
 from dynamo_sim.shown import shown
 from dynamo_sim.sizes import MOST_WORKERS
 
@@ -49,7 +50,10 @@ class Controller(Protocol):
         """Meet the serving whose fleet it controls, before anything is served."""
 
     def decision_rows(self) -> list[dict[str, Any]]:
-        """One row a look, for the results."""
+        """One row an evaluation, for the results."""
+
+    def readings(self) -> list[Reading]:
+        """Units and thresholds of the values in the rows."""
 
     def notes(self, end_ms: float) -> list[str]:
         """What there is to say after a run that ended then."""
@@ -72,6 +76,10 @@ class PlainController:
         """Needs nothing of the serving."""
 
     def decision_rows(self) -> list[dict[str, Any]]:
+        """None."""
+        return []
+
+    def readings(self) -> list[Reading]:
         """None."""
         return []
 

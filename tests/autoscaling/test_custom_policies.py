@@ -21,6 +21,7 @@ from dynamo_sim.autoscaling import (
 )
 from dynamo_sim.ending import Ended
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.scaling_policies import ScheduleScaling, TargetAt
 
 
 def load(folder: Path, text: str, name: str = "P") -> Any:
@@ -43,10 +44,10 @@ def decide(policy: Any, now_s: float = 5.0) -> Decision:
         ("reads = (1,)", "reads: has names of metrics and MetricQuery objects only, got 1"),
         ("loops = [None]", "loops: is a list of Loop objects, got [None]"),
         ("loops = 3", "loops: is a list of Loop objects, got 3"),
-        ("loops = ()", "loops: is empty, so nobody would ever look"),
+        ("loops = ()", "loops: is empty, so nothing would ever be evaluated"),
         ("period_s = 'x'", "period_s: a period is longer than 0 s (at least 0.01 s), got 'x'"),
         ("period_s = True", "period_s: a period is longer than 0 s (at least 0.01 s), got True"),
-        ("first_at_s = 10**400", "first_at_s: the first look is at 0 s or later, got 1000"),
+        ("first_at_s = 10**400", "first_at_s: the first evaluation is at 0 s or later, got 1000"),
         ("order = 'x'", "order: is a whole number, got 'x'"),
         (
             "reads = property(lambda self: 1 / 0)",
@@ -129,18 +130,19 @@ class Again:
         return Decision(3, next_at_s=now_s + self.wait_s)
 
 
-def test_looks_a_hair_apart_are_refused() -> None:
+def test_evaluations_closer_than_the_shortest_wait_are_refused() -> None:
     assert decide(Again(0.01), 1e6 + 0.07).next_at_s == pytest.approx(1e6 + 0.08)
     with pytest.raises(PolicyError) as caught:
         decide(Again(1e-9))
     assert str(caught.value) == (
-        "the scaling policy mine at 5 s wants its next look only 1e-09 s later (next_at_s=5.000000001); looks are at "
-        "least 0.01 s apart"
+        "the scaling policy mine at 5 s wants its next evaluation only 1e-09 s later (next_at_s=5.000000001); "
+        "evaluations are at least 0.01 s apart"
     )
 
 
-def test_targets_of_a_schedule_may_be_a_hair_apart() -> None:
-    assert decide(SchedulePolicy([(5000.0, 3), (5000.25, 4)])).next_at_s == 5.00025
+def test_targets_of_a_schedule_may_be_closer() -> None:
+    steps = (TargetAt(t=5000.0, target=3), TargetAt(t=5000.25, target=4))
+    assert decide(SchedulePolicy(ScheduleScaling(at_ms=steps))).next_at_s == 5.00025
 
 
 def test_an_async_decide_is_refused_when_it_is_loaded(tmp_path: Path) -> None:

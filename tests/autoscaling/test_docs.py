@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_sim.autoscaling.build import _MAKERS, build_autoscaler
+from dynamo_sim.autoscaling.build import BUILT_KINDS, build_autoscaler
 from dynamo_sim.autoscaling.policies.dynamo_planner import planner_is_installed
 from dynamo_sim.scenario import load_scenario
 from dynamo_sim.simulation import run
@@ -44,4 +44,4 @@ def test_an_example_of_the_document_runs_without_a_warning(section: str, tmp_pat
 
 def test_every_policy_has_an_example(tmp_path: Path) -> None:
     kinds = {scenario_with(section, tmp_path).autoscaler.kind for section in blocks("yaml")}
-    assert kinds == set(_MAKERS)
+    assert kinds == BUILT_KINDS

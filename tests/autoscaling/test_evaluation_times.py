@@ -74,6 +74,23 @@ def test_a_scaling_step_at_the_end_of_a_grace_period_is_taken_at_its_time() -> N
     assert list(fleet[fleet["cause"] == "added"]["at_ms"]) == [4500.0]
 
 
+def test_a_gap_of_a_million_evaluations_is_refused_early() -> None:
+    records = [
+        {"timestamp": at_ms, "input_length": 60, "output_length": 5, "hash_ids": [index]}
+        for index, at_ms in enumerate((0, 10**15))
+    ]
+    made = scenario(
+        workload={"kind": "trace", "trace_block_size": 64, "records": records},
+        autoscaler={
+            "policy": {"kind": "hpa", "max_replicas": 3, "metrics": [{"metric": "in_flight", "target": 2}]}
+        },
+    )
+    with pytest.raises(
+        ds.SimulationError, match=r"11,574,074 days later.* is a timestamp in the wrong unit\?"
+    ):
+        ds.run(made)
+
+
 def test_a_fleet_at_zero_is_woken_where_scrapes_fall_on_evaluations() -> None:
     made = scenario(
         workload={

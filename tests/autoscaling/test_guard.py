@@ -1,4 +1,4 @@
-"""No answer of a policy reaches the fleet unchecked, and policies of one's own are found and checked."""
+"""No answer of a policy reaches the fleet unchecked, and policies of one's own are found and checked (`spec 10, 1`)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from dynamo_sim.autoscaling import (
     load_policy,
 )
 from dynamo_sim.errors import ScenarioError, SimulationError
+from dynamo_sim.scenario.scaling_policies import FixedScaling
 
 
 class Says:
@@ -79,6 +80,11 @@ def ask(answer: Any, **more: Any) -> Decision:
         ),
         (Decision(3, values=[1]), "whose values is [1]; it must be a mapping"),  # type: ignore[arg-type]
         (Decision(3, values={5: 1.0}), "whose values is {5: 1.0}"),  # type: ignore[dict-item]
+        (Decision(3, values={"a": [1]}), "a mapping from names to numbers, texts or None"),  # type: ignore[dict-item]
+        (Decision(3, values={"a": 10**400}), "a mapping from names to numbers, texts or None"),
+        (Decision(3, values={"\ud800": 1.0}), "whose values is"),
+        (Decision(3, reason="\ud800"), "whose reason is"),
+        (Decision(3, events=("\ud800",)), "whose events is"),
         (Decision(3, events=(1,)), "whose events is (1,); it must be a tuple of texts"),  # type: ignore[arg-type]
         (Decision(3, events=None), "whose events is None"),  # type: ignore[arg-type]
         (Decision(3, 5), "whose reason is 5; it must be a text"),  # type: ignore[arg-type]
@@ -180,7 +186,9 @@ def test_a_module_that_breaks_says_how(tmp_path: Path) -> None:
 
 
 def test_an_object_is_a_policy_when_it_can_decide() -> None:
-    assert as_policy(FixedPolicy(3)).decide(0.0, StaticView(), FleetView.of(1)) is not None
+    assert (
+        as_policy(FixedPolicy(FixedScaling(count=3))).decide(0.0, StaticView(), FleetView.of(1)) is not None
+    )
     for candidate, what in ((object(), "no method decide"), (FixedPolicy, "is a class")):
         with pytest.raises(ScenarioError, match=what):
             as_policy(candidate)

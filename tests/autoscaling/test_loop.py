@@ -1,4 +1,7 @@
-"""Loops look at absolute times, in a fixed order within an instant, and what they decide is applied and recorded."""
+"""Loops look at absolute times, in a fixed order within an instant, and what they decide is applied and recorded.
+
+Rules: `spec 10, 1`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import math
 import pytest
 
 from dynamo_sim.autoscaling import (
-    Applied,
     Autoscaler,
     Bounds,
     Decision,
@@ -16,11 +18,13 @@ from dynamo_sim.autoscaling import (
     Loop,
     MetricQuery,
     StaticView,
+    TargetEffect,
     View,
     loops_of,
     reads_of,
 )
-from dynamo_sim.autoscaling.loop import HPA, KEDA_OPERATOR
+from dynamo_sim.autoscaling.policy import HPA, KEDA_OPERATOR
+from dynamo_sim.scenario.scaling_policies import FixedScaling
 
 
 class PretendFleet:
@@ -34,12 +38,12 @@ class PretendFleet:
     def fleet_view(self, now_s: float) -> FleetView:
         return FleetView.of(self.count)
 
-    def apply_target(self, target: int, now_s: float) -> Applied:
+    def apply_target(self, target: int, now_s: float) -> TargetEffect:
         self.targets.append((now_s, target))
         added = tuple(range(self.count, target))
         marked = tuple(range(self.count - 1, target - 1, -1))
         self.count = target
-        return Applied(added=added, marked=marked)
+        return TargetEffect(added=added, cancelled=(), marked=marked)
 
     def hold(self, held: bool, now_s: float) -> None:
         self.holds.append((now_s, held))
@@ -126,9 +130,9 @@ def test_holding_requests_is_told_once() -> None:
 
 
 def test_a_policy_tells_its_own_period_and_reads() -> None:
-    (loop,) = loops_of(FixedPolicy(3), "fixed", 15)
+    (loop,) = loops_of(FixedPolicy(FixedScaling(count=3)), "fixed", 15)
     assert loop.start_s == 0
-    assert reads_of(FixedPolicy(3)) == ()
+    assert reads_of(FixedPolicy(FixedScaling(count=3))) == ()
     assert reads_of(Script()) is None
 
     class Reads:

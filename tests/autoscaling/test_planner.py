@@ -1,4 +1,7 @@
-"""The planner package: refused by name where it is missing, and driven through the bridge contract where it is not."""
+"""The planner package: refused by name where it is missing, and driven through the bridge contract where it is not.
+
+Rules: `spec 10, 6.1 to 6.4`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import dynamo_sim as ds
 from dynamo_sim.autoscaling import (
     DynamoPlanner,
     DynamoPlannerPolicy,
@@ -51,6 +55,32 @@ def test_capabilities_as_the_replay_tool_derives_them() -> None:
     found = engine_capabilities(1000, 64, 8192, 256)
     assert (found["max_kv_tokens"], found["context_length"], found["num_gpu"]) == (64_000, 64_000, 1)
     assert engine_capabilities(0, 64, None, None)["max_kv_tokens"] is None
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({"environment": "kubernetes"}, "mode is not given, which means 'disagg'"),
+        ({"mode": "prefill"}, "mode is 'prefill': the planner would look after separate fleets"),
+        (
+            {"mode": "agg", "load_predictor_warmup_trace": "/no/such.jsonl"},
+            "there is no file '/no/such.jsonl'",
+        ),
+        ({"mode": "agg", "enable_power_awareness": True}, "no power is modelled"),
+    ],
+)
+def test_a_configuration_that_cannot_act_on_one_fleet_is_refused(config: dict[str, Any], why: str) -> None:
+    scenario = ds.Scenario.from_dict(
+        {
+            "name": "planner",
+            "workload": {"kind": "synthetic", "input_tokens": 10, "output_tokens": 2, "request_count": 2},
+            "fleet": {"workers": 1},
+            "autoscaler": {"policy": {"kind": "dynamo_planner", "config": config}},
+        }
+    )
+    with pytest.raises(ScenarioError) as caught:
+        ds.run(scenario)
+    assert why in str(caught.value)
 
 
 needs_planner = pytest.mark.skipif(not planner_is_installed(), reason="needs ai-dynamo 1.3.1 and its planner")

@@ -1,4 +1,4 @@
-"""Fixed, schedule, target tracking, step scaling, queue proportional, predictive."""
+"""Fixed, schedule, target tracking, step scaling, queue proportional, predictive (`spec 10, 5`)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,39 @@ import pytest
 
 from dynamo_sim.autoscaling import (
     Bounds,
-    CronTarget,
     Decision,
     FixedPolicy,
     FleetView,
-    MetricQuery,
     PredictivePolicy,
     QueueProportionalPolicy,
     SchedulePolicy,
     StaticView,
-    Step,
-    StepAlarm,
     StepScalingPolicy,
     TargetTrackingPolicy,
 )
 from dynamo_sim.autoscaling.policies.forecast import forecast
 from dynamo_sim.autoscaling.policies.predictive import BinnedHistory
+from dynamo_sim.scenario.scaling_policies import (
+    AlarmSpec,
+    FixedScaling,
+    PredictiveScaling,
+    QueueProportionalScaling,
+    ScheduleScaling,
+    StepScaling,
+    TargetTrackingScaling,
+)
 
-KV = MetricQuery("kv_usage")
+
+def schedule(**keys: Any) -> SchedulePolicy:
+    return SchedulePolicy(ScheduleScaling.model_validate(keys))
+
+
+def predictive(metric: str, per_worker: float, floor: int, **more: Any) -> PredictivePolicy:
+    below = QueueProportionalScaling(per_worker=1)  # stands in for what the fixed policy does
+    keys = {"metric": metric, "per_worker": per_worker, "bin_s": 10.0, "method": "linear", **more}
+    return PredictivePolicy(
+        PredictiveScaling(floor_policy=below, **keys), FixedPolicy(FixedScaling(count=floor))
+    )
 
 
 def ask(policy: Any, now_s: float, workers: int, **values: float | None) -> Decision:
@@ -37,11 +52,11 @@ def ask(policy: Any, now_s: float, workers: int, **values: float | None) -> Deci
 
 
 def test_fixed_looks_once() -> None:
-    assert ask(FixedPolicy(4), 0.0, 1) == Decision(4, "fixed", next_at_s=math.inf)
+    assert ask(FixedPolicy(FixedScaling(count=4)), 0.0, 1) == Decision(4, "fixed", next_at_s=math.inf)
 
 
 def test_a_schedule_acts_exactly_at_its_times() -> None:
-    policy = SchedulePolicy(at_ms=[(2500.0, 4), (0.0, 1), (9000.0, 2)])
+    policy = schedule(at_ms=[{"t": 2500.0, "target": 4}, {"t": 0.0, "target": 1}, {"t": 9000.0, "target": 2}])
     assert policy.first_at_s == 0.0
     found = [(at, d.target, d.next_at_s) for at in (0.0, 2.5, 9.0) for d in [ask(policy, at, 1)]]
     assert found == [(0.0, 1, 2.5), (2.5, 4, 9.0), (9.0, 2, math.inf)]
@@ -71,9 +86,9 @@ class TestCron:
         assert window.next_edge_s(0.0) == 1.5 * 3600
 
     def test_overlapping_windows_take_the_largest_and_nothing_takes_the_default(self) -> None:
-        day = CronTarget(self.window("0 8 * * *", "0 20 * * *"), 3)
-        noon = CronTarget(self.window("0 11 * * *", "0 14 * * *"), 6)
-        policy = SchedulePolicy(cron=[day, noon], default=1)
+        day = {"start": "0 8 * * *", "end": "0 20 * * *", "target": 3}
+        noon = {"start": "0 11 * * *", "end": "0 14 * * *", "target": 6}
+        policy = schedule(cron=[day, noon], default=1, start_of_run="2025-03-30T00:00:00")
         targets = [ask(policy, h * 3600.0, 1).target for h in (0, 8, 11, 14, 20)]
         assert targets == [1, 3, 6, 3, 1]
         assert ask(policy, 0.0, 1).next_at_s == 8 * 3600.0
@@ -92,9 +107,10 @@ class TestCron:
 
 
 def test_tracking_waits_for_cooldowns_but_scale_out_never_waits_for_scale_in() -> None:
-    policy = TargetTrackingPolicy(
-        KV, 0.5, scale_out_cooldown_s=60, scale_in_cooldown_s=300, bounds=Bounds(1, 20)
+    spec = TargetTrackingScaling(
+        metric="kv_usage", target=0.5, scale_out_cooldown_s=60, scale_in_cooldown_s=300
     )
+    policy = TargetTrackingPolicy(spec, Bounds(1, 20))
     assert ask(policy, 0, 4, kv_usage=1.0).target == 8
     assert ask(policy, 30, 8, kv_usage=1.0) == ask(policy, 30, 8, kv_usage=1.0)
     assert ask(policy, 30, 8, kv_usage=1.0).reason == "scale-out cooldown"
@@ -108,21 +124,23 @@ def test_tracking_waits_for_cooldowns_but_scale_out_never_waits_for_scale_in() -
 
 
 def test_tracking_a_total_compares_it_with_what_the_fleet_should_carry() -> None:
-    query = MetricQuery("in_flight", reduce="sum")
-    policy = TargetTrackingPolicy(query, 10, kind="total", scale_in_cooldown_s=0)
+    spec = TargetTrackingScaling(metric="in_flight", target=10, target_kind="total", scale_in_cooldown_s=0)
+    policy = TargetTrackingPolicy(spec)
     assert ask(policy, 0, 4, in_flight=41).target == 5
     assert ask(policy, 1, 4, in_flight=37).target == 4  # inside the margin
     assert ask(policy, 2, 4, in_flight=12).target == 2
 
 
-def alarm(direction: str, threshold: float, *steps: Step, **more: Any) -> StepAlarm:
-    return StepAlarm(KV, threshold, direction, steps, **more)
+def alarm(direction: str, threshold: float, *steps: tuple[Any, Any, float], **more: Any) -> AlarmSpec:
+    found = [{"lower": lower, "upper": upper, "adjustment": float(change)} for lower, upper, change in steps]
+    given = {"metric": "kv_usage", "threshold": threshold, "direction": direction, "steps": found, **more}
+    return AlarmSpec.model_validate(given)
 
 
 def test_warming_workers_count_as_added_and_forbid_scale_in() -> None:
-    up = alarm("up", 50, Step(0, 20, 1), Step(20, None, 4))
-    down = alarm("down", 10, Step(None, 0, -1))
-    policy = StepScalingPolicy([up, down], warmup_s=100)
+    up = alarm("up", 50, (0, 20, 1), (20, None, 4))
+    down = alarm("down", 10, (None, 0, -1))
+    policy = StepScalingPolicy(StepScaling(alarms=(up, down), warmup_s=100))
     assert ask(policy, 0, 3, kv_usage=60).target == 4
     assert ask(policy, 30, 4, kv_usage=60).target == 4  # the same step again adds nothing
     assert ask(policy, 60, 4, kv_usage=80).target == 7  # only the difference to the higher step
@@ -131,15 +149,19 @@ def test_warming_workers_count_as_added_and_forbid_scale_in() -> None:
 
 
 def test_an_alarm_needs_enough_of_its_last_means() -> None:
-    policy = StepScalingPolicy([alarm("up", 50, Step(0, None, 1), evaluation_periods=3, datapoints=2)])
+    policy = StepScalingPolicy(
+        StepScaling(alarms=(alarm("up", 50, (0, None, 1), evaluation_periods=3, datapoints=2),))
+    )
     targets = [ask(policy, t, 2, kv_usage=v).target for t, v in enumerate([60, 10, None, 60, 60, 60])]
     assert targets == [2, 2, 2, 2, 3, 3]
     with pytest.raises(ValueError, match="datapoints"):
-        alarm("up", 50, evaluation_periods=2, datapoints=3)
+        alarm("up", 50, (0, None, 1), evaluation_periods=2, datapoints=3)
 
 
 def test_the_queue_scales_up_at_once_and_down_after_the_smaller_wish_has_held() -> None:
-    policy = QueueProportionalPolicy(10, slack=1, hold_s=60, bounds=Bounds(1, 9))
+    policy = QueueProportionalPolicy(
+        QueueProportionalScaling(per_worker=10, slack=1, hold_s=60), Bounds(1, 9)
+    )
     assert ask(policy, 0, 1, router_queue=25, waiting=14).target == 5  # ceil(39 / 10) + 1
     assert ask(policy, 15, 5, router_queue=0, waiting=22).reason == "holding"
     assert ask(policy, 30, 5, router_queue=0, waiting=8).reason == "holding"
@@ -149,9 +171,9 @@ def test_the_queue_scales_up_at_once_and_down_after_the_smaller_wish_has_held() 
 
 
 def test_running_requests_count_by_their_weight() -> None:
-    policy = QueueProportionalPolicy(10, include_in_flight=True)
+    policy = QueueProportionalPolicy(QueueProportionalScaling(per_worker=10, include_in_flight=True))
     assert ask(policy, 0, 1, router_queue=5, waiting=10, running=20).target == 4
-    half = QueueProportionalPolicy(10, include_in_flight=0.5)
+    half = QueueProportionalPolicy(QueueProportionalScaling(per_worker=10, include_in_flight=0.5))
     assert ask(half, 0, 1, router_queue=5, waiting=10, running=20).target == 3
 
 
@@ -172,17 +194,16 @@ def test_forecasts() -> None:
 
 
 def test_a_predictive_policy_is_ahead_of_its_reactive_one_but_never_below_it() -> None:
-    query = MetricQuery("requests_started", "rate", "sum", 10)
-    policy = PredictivePolicy(query, 2.0, 10.0, FixedPolicy(3), horizon_s=30, method="linear")
+    policy = predictive("requests_started", 2.0, 3, window_s=10.0, horizon_s=30)
     targets = [ask(policy, 10.0 * k, 3, requests_started=float(k)).target for k in range(12)]
     assert targets[:5] == [3, 3, 3, 3, 3]
     assert targets[11] == 7  # bins 0..10 are known: 13 requests/s in the last of three bins ahead
-    falling = PredictivePolicy(query, 2.0, 10.0, FixedPolicy(3), horizon_s=30, method="linear")
+    falling = predictive("requests_started", 2.0, 3, window_s=10.0, horizon_s=30)
     assert all(ask(falling, 10.0 * k, 3, requests_started=1.0).target == 3 for k in range(12))
 
 
 def test_the_horizon_is_the_startup_time_in_whole_bins() -> None:
-    policy = PredictivePolicy(KV, 1.0, 10.0, FixedPolicy(0), method="linear")
+    policy = predictive("kv_usage", 1.0, 0)
     for k in range(11):
         fleet = FleetView.of(1, startup_s=25.0)
         decision = policy.decide(10.0 * k, StaticView({"kv_usage": float(k)}), fleet)
@@ -194,7 +215,7 @@ def test_holt_winters_needs_its_package() -> None:
         import statsmodels  # noqa: F401
     except ImportError:
         with pytest.raises(ImportError, match=r"dynamo-sim\[predictive\]"):
-            PredictivePolicy(KV, 1.0, 10.0, FixedPolicy(1))
+            predictive("kv_usage", 1.0, 1, method="holt_winters")
     else:
         season = [10.0, 20.0, 30.0, 20.0] * 5
         assert forecast("holt_winters", season, 4, season_bins=4) == pytest.approx([10, 20, 30, 20], rel=0.1)

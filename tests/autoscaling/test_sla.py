@@ -1,4 +1,7 @@
-"""The sla policy: its model of a pass, its estimates, and what differs from the planner's own rules."""
+"""The sla policy: its model of a pass, its estimates, and what differs from the planner's own rules.
+
+Rules: `spec 10, 6.5 and 6.7`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynamo_sim.autoscaling import Decision, EngineLimits, FleetView, SlaPolicy, SlaSettings, StaticView
+from dynamo_sim.autoscaling import Decision, EngineLimits, FleetView, SlaPolicy, StaticView
 from dynamo_sim.autoscaling.policies.sla.capacity import Traffic, requests_per_second
 from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel, least_squares_from_zero
 from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor
 from dynamo_sim.autoscaling.policies.sla.worker_load import Estimator, WorkerLoad
+from dynamo_sim.scenario.scaling_policies import SlaScaling
 
 TRUE = (0.004, 20e-6, 50e-6, 0.2e-6)
 """Seconds of a pass, a prefill token, a decode request, a token held."""
@@ -95,7 +99,7 @@ def test_capacity_is_the_best_batch_within_the_targets() -> None:
 
 
 def sla(**more: Any) -> SlaPolicy:
-    settings = SlaSettings(ttft_ms=200.0, itl_ms=20.0, **{"mode": "load", **more})
+    settings = SlaScaling(ttft_ms=200.0, itl_ms=20.0, **{"mode": "load", **more})
     return SlaPolicy(
         settings, EngineLimits(max_kv_tokens=100_000, max_num_batched_tokens=8192, max_num_seqs=256)
     )
@@ -204,4 +208,4 @@ def test_a_kalman_forecast_may_be_asked_for_twice() -> None:
 )
 def test_settings_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        SlaSettings(200, 20, **wrong)
+        SlaScaling(ttft_ms=200, itl_ms=20, **wrong)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dynamo_sim.autoscaling import (
-    Applied,
     Autoscaler,
     DecisionRecord,
     FleetView,
@@ -19,6 +18,7 @@ from dynamo_sim.autoscaling import (
     MetricsPipeline,
     MetricsSettings,
     Observations,
+    TargetEffect,
     WorkerPhase,
     WorkerView,
     load_manifest,
@@ -78,7 +78,7 @@ class Toy:
             views.append(WorkerView(worker, phase, born, ready_s if is_ready else None))
         return FleetView(tuple(views), self.startup_s)
 
-    def apply_target(self, target: int, now_s: float) -> Applied:
+    def apply_target(self, target: int, now_s: float) -> TargetEffect:
         added = []
         while len(self.born) < target:
             self.born[self.next_id] = now_s
@@ -91,7 +91,7 @@ class Toy:
                 pipeline.worker_removed(worker, now_s)
             del self.born[worker]
             marked.append(worker)
-        return Applied(tuple(added), (), tuple(marked))
+        return TargetEffect(added=tuple(added), cancelled=(), marked=tuple(marked))
 
     def hold(self, held: bool, now_s: float) -> None:
         self.held = held

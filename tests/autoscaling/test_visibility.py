@@ -1,4 +1,7 @@
-"""Windows too short for the scrapes are told before the run; a metric that never had data is told after it."""
+"""Windows too short for the scrapes are told before the run; a metric that never had data is told after it.
+
+Rules: `spec 10, 8.1`.
+"""
 
 from __future__ import annotations
 

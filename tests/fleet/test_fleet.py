@@ -1,4 +1,4 @@
-"""The fleet as a component: ids, targets, startup, removal, driving."""
+"""The fleet as a component: ids, targets, startup, removal, driving (`spec 01, 3 and 4`)."""
 
 from __future__ import annotations
 

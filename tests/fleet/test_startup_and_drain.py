@@ -1,4 +1,4 @@
-"""Startups of differing length, and workers that are killed before they have drained."""
+"""Startups of differing length, and workers that are killed before they have drained (`spec 10, 9 and 10`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block pool of a vLLM-style worker."""
+"""The block pool of a vLLM-style worker (`spec 03, 2 to 6`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal names mean equal prefixes: checked against comparing token lists."""
+"""Equal names mean equal prefixes: checked against comparing token lists (`spec 03, 1`)."""
 
 from __future__ import annotations
 

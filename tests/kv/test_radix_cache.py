@@ -1,4 +1,4 @@
-"""The prefix tree of an SGLang-style worker."""
+"""The prefix tree of an SGLang-style worker (`spec 05, 4`)."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ from dynamo_sim.autoscaling.kubernetes.keda.spec import MetricTrigger
 from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider, DeciderConfig
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
 from dynamo_sim.autoscaling.kubernetes.manifests.keda import scaled_object
-from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policies.dynamo_planner import DynamoPlanner, planner_is_installed
 from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor, Predictor
-from dynamo_sim.autoscaling.policies.step_scaling import Step, StepAlarm
+from dynamo_sim.autoscaling.policies.step_scaling import Alarm
 from dynamo_sim.autoscaling.policies.target_tracking import tracked_target
+from dynamo_sim.scenario.scaling_policies import AlarmSpec
 
 VECTORS = Path(__file__).parent / "cases" / "autoscaling"
 
@@ -306,14 +306,8 @@ def kpa_window(given: Input) -> Any:
 
 
 def step_scaling(given: Input) -> Any:
-    alarm = StepAlarm(
-        MetricQuery("kv_usage"),
-        given["threshold"],
-        given["direction"],
-        tuple(Step(step["lower"], step["upper"], step["adjustment"]) for step in given["steps"]),
-        given["adjustment_type"],
-        given["min_adjustment_magnitude"],
-    )
+    keys = ("threshold", "direction", "steps", "adjustment_type", "min_adjustment_magnitude")
+    alarm = Alarm(AlarmSpec.model_validate({"metric": "kv_usage", **{key: given[key] for key in keys}}))
     bounds = Bounds(given["min"], given["max"])
     return {"target": bounds.clamp(alarm.target(given["current"], given["value"]))}
 

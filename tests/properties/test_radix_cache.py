@@ -1,4 +1,4 @@
-"""The prefix tree against a dictionary of prefixes."""
+"""The prefix tree against a dictionary of prefixes (`spec 05, 4`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds in every run, whatever the load."""
+"""What holds in every run, whatever the load (`spec 01, 3 and 7`)."""
 
 from __future__ import annotations
 

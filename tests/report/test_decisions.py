@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import dynamo_sim as ds
-from dynamo_sim.autoscaling import Decision
+from dynamo_sim.autoscaling import Decision, TargetEffect
 from dynamo_sim.autoscaling.decision import DecisionRecord
 from dynamo_sim.report.html import decisions_table, page
 from dynamo_sim.report.looked_at import metric_groups
@@ -55,7 +55,9 @@ POLICIES = {
 
 
 def look(at_s: float, current: int, target: int, **more: Any) -> dict[str, Any]:
-    return DecisionRecord(at_s, "mine", "Mine", current, target, "because", **more).as_row()
+    ids = [more.pop(name, ()) for name in ("added", "cancelled", "marked")]
+    effect = TargetEffect(added=ids[0], cancelled=ids[1], marked=ids[2])
+    return DecisionRecord(at_s, "mine", "Mine", current, target, "because", effect=effect, **more).as_row()
 
 
 def decided(*rows: dict[str, Any]) -> RunResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dynamo_sim.metrics.records import RunRecords
-from dynamo_sim.report.plots.style import duration_text
+from dynamo_sim.report.plots.style import duration_text, literal
 from dynamo_sim.report.result import RunResult
 from tests.report.run_records import ToyScenario, large_run, records_of, rejected, served, sla, toy_run
 
@@ -240,6 +241,12 @@ def test_a_window_may_be_an_array(toy: RunResult) -> None:
         toy.plot.gantt(axes()[0], window_ms=window).get_xlim()
         == toy.plot.gantt(axes()[0], (1000, 2000)).get_xlim()
     )
+
+
+def test_dollar_signs_in_names_are_no_formulas() -> None:
+    figure = Figure()
+    figure.suptitle(literal(r"q$\foo$ a$b$c_{ $"))
+    figure.savefig(BytesIO(), format="png")
 
 
 def test_an_unknown_picture_is_refused(toy: RunResult) -> None:

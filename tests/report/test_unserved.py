@@ -1,4 +1,4 @@
-"""Requests that were not served are pointed out."""
+"""Requests that were not served are pointed out (`spec 02, 12; 09, 6`)."""
 
 from __future__ import annotations
 

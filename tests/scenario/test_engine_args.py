@@ -1,4 +1,4 @@
-"""Engine arguments: what they resolve to, and what they accept."""
+"""Engine arguments: what they resolve to, and what they accept (`spec 02, 2; 05, 2`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The pitfalls of autoscalers show in the records of their scenarios, and not in those of their cures."""
+"""The pitfalls of autoscalers show in the records of their scenarios, and not in those of their cures.
+
+Rules: `spec 10, 11`.
+"""
 
 from __future__ import annotations
 

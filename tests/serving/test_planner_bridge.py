@@ -1,4 +1,7 @@
-"""The planner bridge: what a planner may answer, as the reference takes it, and what is refused in one line."""
+"""The planner bridge: what a planner may answer, as the reference takes it, and what is refused in one line.
+
+Rules: `spec 01, 10`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Three ways to serve, one answer: independent workers against the coordinator; and what stops a run."""
+"""Three ways to serve, one answer: independent workers against the coordinator; and what stops a run.
+
+Rules: `spec 01, 6, 7 and 15`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where profiles are read from: scenarios, npz files, result folders of profilers."""
+"""Where profiles are read from: scenarios, npz files, result folders of profilers (`spec 04, 4`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of traces come out as the reference reads them; the expected values are its own."""
+"""Numbers of traces come out as the reference reads them; the expected values are its own (`spec 08, 3`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening traces, and what happens to their bad lines."""
+"""Opening traces, and what happens to their bad lines (`spec 08, 3`)."""
 
 from __future__ import annotations
 

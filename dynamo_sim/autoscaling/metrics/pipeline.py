@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from dynamo_sim.autoscaling.fleet_view import Sample, reduced
-from dynamo_sim.autoscaling.metrics.catalogue import (
+from dynamo_sim.autoscaling.metrics.histogram import ObservationLog
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.metrics.sampler import Sampler
+from dynamo_sim.autoscaling.metrics.target import Target, summary
+from dynamo_sim.errors import SimulationError
+from dynamo_sim.metric_catalogue import (
     FLEET_COUNTERS,
     FLEET_GAUGES,
     HISTOGRAMS,
@@ -19,13 +24,8 @@ from dynamo_sim.autoscaling.metrics.catalogue import (
     WORKER_GAUGES,
     Kind,
 )
-from dynamo_sim.autoscaling.metrics.histogram import ObservationLog
-from dynamo_sim.autoscaling.metrics.query import MetricQuery
-from dynamo_sim.autoscaling.metrics.sampler import Sampler
-from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
-from dynamo_sim.autoscaling.metrics.target import Target, summary
-from dynamo_sim.errors import SimulationError
 from dynamo_sim.random_streams import stream
+from dynamo_sim.scenario.autoscaler import MetricsSection
 
 ANY_WINDOW_S = 3600.0
 """Longest window of a policy that does not say what it reads."""
@@ -60,11 +60,11 @@ class MetricsPipeline:
         self,
         sampler: Sampler,
         queries: Iterable[MetricQuery] | None = None,
-        settings: MetricsSettings | None = None,
+        settings: MetricsSection | None = None,
         offset: Callable[[int], float] | None = None,
     ) -> None:
         self.sampler = sampler
-        self.settings = settings or MetricsSettings()
+        self.settings = settings or MetricsSection()
         self.targets: dict[int, Target] = {}
         self.absent: set[str] = set()
         asked = None if queries is None else [MetricQuery.of(query) for query in queries]

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind, Metric
-
-REDUCTIONS = ("sum", "avg", "max", "min", "merge")
-"""Ways to make one number of many workers; ``merge`` pools the observations of a histogram."""
-
-OVER = {
-    Kind.GAUGE: ("last", "avg"),
-    Kind.COUNTER: ("rate", "increase"),
-    Kind.RATIO: ("rate",),
-    Kind.HISTOGRAM: ("mean", "rate"),
-}
-"""Ways to make one number of a worker's window, the default first; a histogram also takes ``p95`` and the like."""
+from dynamo_sim.metric_catalogue import METRICS, OVER, Kind, Metric, is_pooled, percentile_of, query_faults
+from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.scenario.policy_parts import Metric as MetricSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +42,34 @@ class MetricQuery:
             near = get_close_matches(self.metric, METRICS, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(METRICS)}"
             raise ValueError(f"there is no metric {self.metric!r}{hint}")
+        for name, fault in query_faults(metric, self.over, self.reduce):
+            raise ValueError(f"{name}: {fault}")
         if self.reduce == "avg_over_time":
             object.__setattr__(self, "reduce", "avg")
             object.__setattr__(self, "over", "avg")
         if self.over is None:
             object.__setattr__(self, "over", OVER[metric.kind][0])
-        elif self.over not in OVER[metric.kind] and not (
-            metric.kind is Kind.HISTOGRAM and self.percent is not None
-        ):
-            extra = ", p50, p90, p95, p99" if metric.kind is Kind.HISTOGRAM else ""
-            raise ValueError(
-                f"{self.metric} is a {metric.kind.value}: it cannot be asked for {self.over!r}, only for "
-                f"{', '.join(OVER[metric.kind])}{extra}"
-            )
-        pooled = metric.kind in (Kind.HISTOGRAM, Kind.RATIO)
         if self.reduce is None:
-            object.__setattr__(self, "reduce", "merge" if pooled else "avg")
-        elif self.reduce not in REDUCTIONS or (self.reduce == "merge" and not pooled):
-            allowed = ", ".join(word for word in REDUCTIONS if pooled or word != "merge")
-            raise ValueError(f"{self.metric} cannot be reduced by {self.reduce!r}, only by {allowed}")
+            object.__setattr__(self, "reduce", "merge" if is_pooled(metric) else "avg")
         if self.window_s is not None and not (math.isfinite(self.window_s) and self.window_s > 0):
             raise ValueError(f"a window is a number of seconds above 0, got {self.window_s!r}")
         if not math.isfinite(self.scale):
             raise ValueError(f"a scale is a finite number, got {self.scale!r}")
 
     @classmethod
-    def of(cls, query: MetricQuery | str) -> MetricQuery:
-        """A query as it is, or the plain query of a metric's name."""
-        return query if isinstance(query, MetricQuery) else cls(query)
+    def of(cls, query: MetricQuery | MetricSpec | str) -> MetricQuery:
+        """A query as it is, that of a scenario's metric, or the plain query of a metric's name."""
+        if isinstance(query, MetricQuery):
+            return query
+        if isinstance(query, str):
+            return cls(query)
+        return cls(query.metric, query.over, query.reduce, query.window_s, query.scale)
+
+    @classmethod
+    def of_fleet(cls, spec: MetricSpec) -> MetricQuery:
+        """That of a scenario's metric that is one number of the whole fleet: the sum, where it does not say how."""
+        query = cls.of(spec)
+        return replace(query, reduce="sum") if spec.reduce is None and query.reduce == "avg" else query
 
     @property
     def spec(self) -> Metric:
@@ -88,13 +79,31 @@ class MetricQuery:
     @property
     def percent(self) -> float | None:
         """The percentile asked for, from 0 to 100, or None."""
-        if self.over is None or not self.over.startswith("p"):
-            return None
-        try:
-            percent = float(self.over[1:])
-        except ValueError:
-            return None
-        return percent if 0 <= percent <= 100 else None
+        return percentile_of(self.over)
+
+    @property
+    def unit(self) -> str:
+        """Of its answers, in words."""
+        counts_events = self.spec.kind is Kind.HISTOGRAM and self.over == "rate"
+        unit = "observations" if counts_events else self.spec.unit
+        if self.over == "rate" and self.spec.kind is not Kind.RATIO:
+            unit += "/s"
+        if self.scale == 1.0:
+            return unit
+        return "s" if (unit, self.scale) == ("ms", 0.001) else f"{self.scale:g} × {unit}"
+
+    @property
+    def scope(self) -> str:
+        """Whether an answer is one of the whole fleet or of its workers; what is pooled is neither."""
+        if self.reduce == "merge":
+            return ""
+        if self.reduce == "sum" or not self.spec.per_worker:
+            return "in total"
+        return "per worker" if self.reduce == "avg" else f"per worker ({self.reduce})"
+
+    def reading(self, *thresholds: Threshold) -> Reading:
+        """What its answers are, for tables and pictures."""
+        return Reading(str(self), f"{self.unit} {self.scope}".strip(), thresholds)
 
     def __str__(self) -> str:
         metric = self.spec

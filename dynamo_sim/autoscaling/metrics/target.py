@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from dynamo_sim.autoscaling.fleet_view import Sample
-from dynamo_sim.autoscaling.metrics.catalogue import Kind
 from dynamo_sim.autoscaling.metrics.histogram import (
     Counts,
     Floats,
@@ -18,7 +17,8 @@ from dynamo_sim.autoscaling.metrics.histogram import (
 )
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.metrics.series import Series
-from dynamo_sim.autoscaling.metrics.settings import MetricsSettings
+from dynamo_sim.metric_catalogue import Kind
+from dynamo_sim.scenario.autoscaler import MetricsSection
 
 
 class Target:
@@ -51,7 +51,7 @@ class Target:
     )
 
     def __init__(
-        self, target_id: int, columns: dict[str, int], settings: MetricsSettings, since_s: float
+        self, target_id: int, columns: dict[str, int], settings: MetricsSection, since_s: float
     ) -> None:
         self.id = target_id
         self.columns = columns
@@ -168,7 +168,7 @@ class Target:
 
 
 def summary(
-    values: Floats, counts: Counts, query: MetricQuery, window_s: float, settings: MetricsSettings
+    values: Floats, counts: Counts, query: MetricQuery, window_s: float, settings: MetricsSection
 ) -> float | None:
     """One number of the observations of a window; their rate is 0 without any, everything else is no data then."""
     if query.over == "rate":

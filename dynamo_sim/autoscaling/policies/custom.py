@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_sim.autoscaling.blame import raised
-from dynamo_sim.autoscaling.decision import Policy
-from dynamo_sim.autoscaling.loop import loops_of, reads_of
+from dynamo_sim.autoscaling.policy import Policy, adapted, check_decide, loops_of, reads_of
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.scaling_policies import is_class_name
 from dynamo_sim.shown import shown
@@ -66,7 +65,7 @@ def load_policy(
 
 
 def as_policy(candidate: Any, name: str | None = None) -> Policy:
-    """``candidate`` itself, when it is a policy.
+    """A candidate as a policy.
 
     Raises:
         ScenarioError: it has no method ``decide(now_s, view, fleet)``, is a class instead of an object, or what it
@@ -76,32 +75,17 @@ def as_policy(candidate: Any, name: str | None = None) -> Policy:
     if inspect.isclass(candidate):
         raise ScenarioError(f"policy {called}: is a class; give an object: {candidate.__name__}(...)")
     try:
-        loops = loops_of(candidate, called)
-        for loop in loops:
+        policy = adapted(candidate)
+        for loop in loops_of(policy, called):
             reads_of(loop.policy)
+            check_decide(loop.policy)
     except ValueError as error:
         raise ScenarioError(f"policy {called}: {error}") from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a property of theirs
         raise ScenarioError(f"policy {called}: {raised(error)}") from error
-    for loop in loops:
-        _check_decide(loop.policy, called)
-    return candidate
-
-
-def _check_decide(policy: Any, called: str) -> None:
-    decide = getattr(policy, "decide", None)
-    if not callable(decide):
-        raise ScenarioError(f"policy {called}: has no method decide(now_s, view, fleet)")
-    if inspect.iscoroutinefunction(decide):
-        raise ScenarioError(f"policy {called}: decide must be a plain function, not async")
-    try:
-        inspect.signature(decide).bind(0.0, None, None)
-    except TypeError as error:
-        raise ScenarioError(f"policy {called}: decide must take (now_s, view, fleet): {error}") from error
-    except ValueError:  # no signature to be had
-        pass
+    return policy
 
 
 _BESIDE: dict[str, str] = {}

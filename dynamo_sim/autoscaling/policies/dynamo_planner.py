@@ -14,8 +14,10 @@ import yaml
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import PolicyError
+from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import DynamoSimError, ScenarioError
 from dynamo_sim.input_file import read_whole
+from dynamo_sim.shown import shown
 from dynamo_sim.sizes import MOST_YAML_BYTES
 
 PACKAGE, VERSION = "ai-dynamo", "1.3.1"
@@ -61,6 +63,45 @@ def engine_capabilities(
     }
 
 
+def read_config(source: Mapping[str, Any] | str | Path) -> Mapping[str, Any]:
+    """A planner configuration, which may stand in a file (JSON or YAML).
+
+    Raises:
+        OSError, ValueError, yaml.YAMLError: it cannot be read.
+    """
+    if not isinstance(source, str | Path):
+        return source
+    found = yaml.safe_load(read_whole(Path(source), MOST_YAML_BYTES).decode("utf-8"))
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{source} must be a mapping, got {shown(found)}")
+    return found
+
+
+def check_for_one_fleet(config: Mapping[str, Any]) -> None:
+    """Refuse a configuration with which the planner would never change one aggregated fleet, or not as it says.
+
+    Raises:
+        ScenarioError: one line a problem.
+    """
+    problems = []
+    mode = config.get("mode", "disagg")
+    if mode != "agg":
+        said = f"mode is {shown(mode)}" if "mode" in config else "mode is not given, which means 'disagg'"
+        problems.append(
+            f"autoscaler.policy.config: {said}: the planner would look after separate fleets for prefill and "
+            "decode, and there is one fleet that does both; write mode: agg"
+        )
+    trace = config.get("load_predictor_warmup_trace")
+    if isinstance(trace, str) and not Path(trace).expanduser().is_file():
+        problems.append(
+            f"autoscaler.policy.config.load_predictor_warmup_trace: there is no file {shown(trace)}"
+        )
+    if config.get("enable_power_awareness"):
+        problems.append("autoscaler.policy.config.enable_power_awareness: no power is modelled; leave it out")
+    if problems:
+        raise ScenarioError(*problems)
+
+
 class DynamoPlanner:
     """The planner package, as the object a planner-driven fleet asks.
 
@@ -81,12 +122,7 @@ class DynamoPlanner:
     ) -> None:
         package = _package()
         try:
-            given = (
-                yaml.safe_load(read_whole(Path(config), MOST_YAML_BYTES).decode("utf-8"))
-                if isinstance(config, str | Path)
-                else config
-            )
-            parsed = package.PlannerConfig.model_validate({**_QUIET, **given})
+            parsed = package.PlannerConfig.model_validate({**_QUIET, **read_config(config)})
             parsed.advisory = True
             known = {
                 kind: None if of_kind is None else package.EngineCapabilities(**of_kind)
@@ -130,13 +166,13 @@ class DynamoPlanner:
         self._adapter.close()
 
 
-class DynamoPlannerPolicy:
+class DynamoPlannerPolicy(Policy):
     """A `DynamoPlanner` that scales one aggregated fleet as a policy; it names its own times."""
 
     reads = ()
     direct = True
     needs_passes = True
-    shortest_wait_s = 0.0  # its times are the reference's, whatever they are
+    min_wait_s = 0.0  # its times are the reference's, whatever they are
 
     def __init__(self, planner: DynamoPlanner) -> None:
         self.planner = planner

@@ -1,4 +1,4 @@
-"""The policy that never changes its mind (`spec 10, 5`)."""
+"""The policy that always asks for the same number of workers (`spec 10, 5`)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import math
 
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
+from dynamo_sim.autoscaling.policy import Policy
+from dynamo_sim.scenario.scaling_policies import FixedScaling
 
 
-class FixedPolicy:
-    """Always ``count`` workers, from the start of the run."""
+class FixedPolicy(Policy):
+    """Always ``spec.count`` workers, from the start of the run."""
 
     reads = ()
     first_at_s = 0.0
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, spec: FixedScaling) -> None:
+        self.spec = spec
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
-        return Decision(self.count, "fixed", next_at_s=math.inf)
+        return Decision(self.spec.count, "fixed", next_at_s=math.inf)

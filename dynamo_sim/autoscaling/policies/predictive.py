@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 
-from dynamo_sim.autoscaling.decision import Decision, Policy
+from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
-from dynamo_sim.autoscaling.loop import loops_of, reads_of
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
-from dynamo_sim.autoscaling.policies.forecast import METHODS, exponential_smoothing, forecast
+from dynamo_sim.autoscaling.policies.forecast import exponential_smoothing, forecast
+from dynamo_sim.autoscaling.policy import Policy, adapted, loops_of
+from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.scenario.scaling_policies import PredictiveScaling
 
 
 class BinnedHistory:
-    """Means of what was seen in equal bins of time; a bin without a look repeats the one before it."""
+    """Means of what was seen in equal bins of time; a bin without an evaluation repeats the one before it."""
 
     def __init__(self, bin_s: float) -> None:
         self.bin_s = bin_s
@@ -21,7 +26,7 @@ class BinnedHistory:
         self._seen: list[float] = []
 
     def add(self, now_s: float, value: float | None) -> None:
-        """Note a look, and close the bins that are over."""
+        """Note a value, and close the bins that are over."""
         number = math.floor(now_s / self.bin_s)
         if self._bin is not None and number > self._bin:
             if self._seen:
@@ -41,66 +46,52 @@ class BinnedHistory:
         return 0.0 if self._bin is None else self._bin * self.bin_s
 
 
-class PredictivePolicy:
-    """The largest forecast of the horizon, divided by what one worker can do; never less than a reactive policy wants.
+class PredictivePolicy(Policy):
+    """The largest forecast of the horizon, divided by what one worker can do; never below a reactive policy.
 
     Args:
-        query: the metric, as a total of the fleet (such as a rate of requests).
-        per_worker: how much of it one worker can do.
-        bin_s: length of a bin of its history.
-        floor_policy: the reactive policy; it looks whenever this one does.
-        horizon_s: how far ahead; None for the fleet's startup time, rounded up to bins, at least one.
-        method: ``holt_winters`` (needs the extra ``predictive``), ``seasonal_naive`` or ``linear``.
-        season_bins: length of a season, or None.
+        spec: its keys; its ``floor_policy`` is left to whoever builds ``floor``.
+        floor: the reactive policy; it is evaluated whenever this one is.
 
     Raises:
-        ValueError: an unknown method, or a number that makes no sense.
+        ValueError: ``floor`` is made of several loops.
         ImportError: the method needs a package that is not installed.
     """
 
-    def __init__(
-        self,
-        query: MetricQuery,
-        per_worker: float,
-        bin_s: float,
-        floor_policy: Policy,
-        horizon_s: float | None = None,
-        method: str = "holt_winters",
-        season_bins: int | None = None,
-    ) -> None:
-        if method not in METHODS:
-            raise ValueError(f"method is one of {', '.join(METHODS)}, got {method!r}")
-        if method == "seasonal_naive" and season_bins is None:
-            raise ValueError("seasonal_naive needs season_bins")
-        if not (per_worker > 0 and bin_s > 0) or (horizon_s is not None and not horizon_s > 0):
-            raise ValueError("per_worker, bin_s and horizon_s are above 0")
-        if method == "holt_winters":
+    def __init__(self, spec: PredictiveScaling, floor: Policy) -> None:
+        if spec.method == "holt_winters":
             exponential_smoothing()
-        floor_loops = loops_of(floor_policy, "floor")
-        if len(floor_loops) != 1:
+        if len(loops_of(floor, "floor")) != 1:
             raise ValueError("floor_policy must be a policy of one loop")
-        self.query = query
-        self.per_worker = per_worker
-        self.floor_policy = floor_policy
-        self.horizon_s = horizon_s
-        self.method = method
-        self.season_bins = season_bins
-        self.history = BinnedHistory(bin_s)
-        below = reads_of(floor_policy)
-        self.reads = None if below is None else (query, *below)
-        self.needs_passes = bool(getattr(floor_policy, "needs_passes", False))
+        self.spec = spec
+        self.floor = adapted(floor)
+        self.query = MetricQuery.of_fleet(spec)
+        self.history = BinnedHistory(spec.bin_s)
+        below = self.floor.queries
+        self.reads = None if below is None else (self.query, *below)
+        self.needs_passes = self.floor.needs_passes
         self._peak: tuple[int, int, float] | None = None
 
+    def readings(self) -> list[Reading] | None:
+        below = self.floor.readings()
+        if below is None:
+            return None
+        own = self.query.reading(Threshold(self.spec.per_worker, per_worker=True))
+        return [own, replace(own, name="forecast"), *below]
+
+    def caveats(self, facts: FleetFacts) -> Iterable[str]:
+        return self.floor.caveats(facts)
+
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
-        floor = self.floor_policy.decide(now_s, view, fleet)
-        reactive = floor if isinstance(floor, Decision) else Decision(floor)
+        below = self.floor.decide(now_s, view, fleet)
+        reactive = below if isinstance(below, Decision) else Decision(below)
         value = view.value(self.query)
         self.history.add(now_s, value)
         values = {**reactive.values, str(self.query): value, "forecast": None, "reactive": reactive.target}
         if not self.history.complete:
             return Decision(reactive.target, reactive.reason or "no history", values=values)
         peak = values["forecast"] = self._forecast(now_s, fleet)
-        ahead = math.ceil(peak / self.per_worker)
+        ahead = math.ceil(peak / self.spec.per_worker)
         least = fleet.effective if reactive.target is None else reactive.target
         if ahead > least:
             return Decision(ahead, "forecast", ahead, values=values, next_at_s=reactive.next_at_s)
@@ -108,12 +99,12 @@ class PredictivePolicy:
 
     def _forecast(self, now_s: float, fleet: FleetView) -> float:
         history = self.history
-        horizon = self.horizon_s
+        horizon = self.spec.horizon_s
         if horizon is None:
             horizon = max(1, math.ceil(fleet.startup_s / history.bin_s)) * history.bin_s
         steps = max(1, math.ceil((now_s + horizon - history.end_s) / history.bin_s - 1e-9))
         known = (len(history.complete), steps)
         if self._peak is None or self._peak[:2] != known:  # a fit a bin is enough
-            found = forecast(self.method, history.complete, steps, self.season_bins)
+            found = forecast(self.spec.method, history.complete, steps, self.spec.season_bins)
             self._peak = (*known, max(found))
         return self._peak[2]

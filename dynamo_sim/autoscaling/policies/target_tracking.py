@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
-
-KINDS = ("average", "total")
+from dynamo_sim.autoscaling.policy import Policy
+from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.scenario.scaling_policies import TargetTrackingScaling
 
 
 def tracked_target(
@@ -32,64 +35,51 @@ def tracked_target(
     return current
 
 
-class TargetTrackingPolicy:
+class TargetTrackingPolicy(Policy):
     """Target tracking.
 
     A cooldown counts from the last change in its direction; a scale-in also waits its cooldown after a scale-out, a
     scale-out is never delayed by a scale-in.
 
     Args:
-        query: the metric.
-        target: of the metric for one worker, above 0.
-        kind: ``average`` (of the workers) or ``total``.
-        margin: see `tracked_target`.
-        scale_out_cooldown_s, scale_in_cooldown_s: least time between changes.
-        bounds: smallest and largest fleet; a wish that they forbid starts no cooldown.
+        spec: its keys.
+        bounds: smallest and largest fleet; a change that they forbid starts no cooldown.
     """
 
-    def __init__(
-        self,
-        query: MetricQuery,
-        target: float,
-        kind: str = "average",
-        margin: float = 0.1,
-        scale_out_cooldown_s: float = 0.0,
-        scale_in_cooldown_s: float = 300.0,
-        bounds: Bounds | None = None,
-    ) -> None:
-        if not target > 0:
-            raise ValueError(f"a target is above 0, got {target!r}")
-        if kind not in KINDS:
-            raise ValueError(f"kind is average or total, got {kind!r}")
-        self.query = query
-        self.reads = (query,)
-        self.target = target
-        self.kind = kind
-        self.margin = margin
-        self.scale_out_cooldown_s = scale_out_cooldown_s
-        self.scale_in_cooldown_s = scale_in_cooldown_s
+    def __init__(self, spec: TargetTrackingScaling, bounds: Bounds | None = None) -> None:
+        self.spec = spec
+        self.query = MetricQuery.of_fleet(spec) if spec.target_kind == "total" else MetricQuery.of(spec)
+        self.reads = (self.query,)
         self.bounds = bounds or Bounds()
         self._out_s = -math.inf
         self._in_s = -math.inf
 
+    def readings(self) -> list[Reading]:
+        return [self.query.reading(Threshold(self.spec.target, per_worker=self.spec.target_kind == "total"))]
+
+    def caveats(self, facts: FleetFacts) -> Iterator[str]:
+        top, target = facts.ceiling(self.query), self.spec.target
+        if top is not None and self.spec.target_kind == "average" and target >= top:
+            yield f"{self.query} is never above {top:g}, so the target {target:g} never adds a worker"
+
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
         value = view.value(self.query)
-        values: dict[str, float | None] = {str(self.query): value, "target": self.target}
+        values: dict[str, float | None] = {str(self.query): value, "target": self.spec.target}
         if value is None:
             return Decision(None, "no data", values=values)
         current = fleet.effective
-        proposal = tracked_target(current, value, self.target, self.margin, self.kind)
+        proposal = tracked_target(current, value, self.spec.target, self.spec.margin, self.spec.target_kind)
         target = self.bounds.clamp(proposal)
         reason = "on target"
         if target > current:
             reason = "scale out"
-            if now_s < self._out_s + self.scale_out_cooldown_s:
+            if now_s < self._out_s + self.spec.scale_out_cooldown_s:
                 target, reason = current, "scale-out cooldown"
             else:
                 self._out_s = now_s
         elif target < current:
             reason = "scale in"
-            if now_s < max(self._in_s, self._out_s) + self.scale_in_cooldown_s:
+            if now_s < max(self._in_s, self._out_s) + self.spec.scale_in_cooldown_s:
                 target, reason = current, "scale-in cooldown"
             else:
                 self._in_s = now_s

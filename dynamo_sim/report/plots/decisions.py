@@ -22,6 +22,7 @@ from dynamo_sim.report.plots.style import (
     ORANGE,
     SKY,
     VERMILION,
+    literal,
     say,
     tidy,
     time_unit,
@@ -157,7 +158,7 @@ def mark_changes(ax: Axes, frame: pd.DataFrame, scale: float) -> list[Any]:
 
 def draw_metric(ax: Axes, group: list[Series], frame: pd.DataFrame, scale: float) -> None:
     """A metric, or several of one unit, as it was seen at each look, and where the policy acts."""
-    title = "What was looked at: " + ", ".join(_short(series.name) for series in group)
+    title = "What was looked at: " + ", ".join(series.name for series in group)
     top = max((float(np.nanmax(s.values)) for s in group if np.isfinite(s.values).any()), default=0.0)
     changed = (frame["target"] != frame["current"]).to_numpy(bool)
     for at in np.unique(frame["at_s"].to_numpy(np.float64)[changed]) * scale:
@@ -180,6 +181,7 @@ def draw_metric(ax: Axes, group: list[Series], frame: pd.DataFrame, scale: float
         blind = np.union1d(blind, at[~np.isfinite(series.values)])
     highest = top
     for (label, values), (colour, dashes) in zip(group[0].limits, LIMIT_LOOKS * 9, strict=False):
+        label = literal(label)
         look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6}
         seen = values[np.isfinite(values)]
         if len(seen) and top and seen.min() > OUT_OF_VIEW * top:
@@ -235,7 +237,8 @@ def _floats(column: Any) -> Floats:
 
 
 def _short(text: str, letters: int = MOST_LETTERS) -> str:
-    return text if len(text) <= letters else text[: letters - 1] + "…"
+    """A name for a picture: short, and no formula."""
+    return literal(text if len(text) <= letters else text[: letters - 1] + "…")
 
 
 def _number(value: float, _position: int | None = None) -> str:

@@ -44,6 +44,11 @@ def duration_text(value_ms: float) -> str:
     return f"{value:,.0f} {name}" if value >= 999.5 else f"{value:.3g} {name}"
 
 
+def literal(text: str) -> str:
+    """A text in which matplotlib finds no formula: dollar signs stay dollar signs."""
+    return text.replace("$", r"\$")
+
+
 def tidy(ax: Axes) -> None:
     """Light grid behind the data, no box."""
     ax.grid(True, color="#D9D9D9", linewidth=0.6)

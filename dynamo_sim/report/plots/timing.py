@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from dynamo_sim.report.plots.style import BLUE
+from dynamo_sim.report.plots.style import BLUE, literal
 from dynamo_sim.timing.profile_grid import Floats
 from dynamo_sim.timing.profile_source import Profile
 
@@ -22,7 +22,7 @@ LOG_BELOW = 0.2  # an axis is logarithmic when half of its points lie in this fi
 def profile_figure(profile: Profile, title: str) -> Figure:
     """Prefill times over prompt tokens, and decode times over KV room with one line a context length."""
     figure = Figure(figsize=(12.0, 5.4), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12)
+    figure.suptitle(literal(title), x=0.01, ha="left", fontsize=12)
     prefill, decode = figure.subplots(1, 2)
     draw_prefill(prefill, profile)
     draw_decode(decode, profile)

@@ -14,6 +14,7 @@ from dynamo_sim.report.plots.style import (
     GREEN,
     INK,
     ORANGE,
+    literal,
     plain_log,
     say,
     tidy,
@@ -32,7 +33,9 @@ def trace_figure(facts: TraceFacts) -> Figure:
     figure = Figure(figsize=(10.0, 6.8), layout="constrained")
     grid = figure.add_gridspec(2, 2)
     name = Path(facts.file).name if facts.file else "records"
-    figure.suptitle(f"{name}: {facts.rows:,} requests, format {facts.format}", x=0.01, ha="left", fontsize=12)
+    figure.suptitle(
+        f"{literal(name)}: {facts.rows:,} requests, format {facts.format}", x=0.01, ha="left", fontsize=12
+    )
     draw_arrivals(figure.add_subplot(grid[0, :]), facts)
     draw_lengths(figure.add_subplot(grid[1, 0]), facts.input_tokens, "Prompt length", BLUE)
     draw_lengths(figure.add_subplot(grid[1, 1]), facts.output_tokens, "Output length", ORANGE)

@@ -1,4 +1,7 @@
-"""The HPA as a whole: what it reads of the view, what it remembers, and the pitfalls of its rules."""
+"""The HPA as a whole: what it reads of the view, what it remembers, and the pitfalls of its rules.
+
+Rules: `spec 10, 2.3 to 2.8`.
+"""
 
 from __future__ import annotations
 

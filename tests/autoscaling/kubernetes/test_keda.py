@@ -1,7 +1,8 @@
-"""KEDA: the operator's way from zero and back, fallback, cached values, cron, and formulas."""
+"""KEDA: the operator's way from zero and back, fallback, cached values, cron, and formulas (`spec 10, 3.1 to 3.5`)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -122,6 +123,19 @@ def test_fallback_of_a_value_target_is_divided_by_the_ready_workers() -> None:
     assert policy.hpa.decide(15, StaticView(), FleetView.of(0, starting=2)).reason == "no metric"
 
 
+def test_a_query_with_a_series_a_worker_fails_with_several_workers() -> None:
+    policy = keda(trigger(MetricQuery("waiting"), one_series=False), min_replicas=1)
+
+    def synced(now_s: float, samples: dict[int, float]) -> Decision:
+        view = StaticView(samples={"waiting": samples})
+        return policy.hpa.decide(now_s, view, FleetView.of(max(1, len(samples))))
+
+    assert synced(0, {0: 30.0}).proposal == 3
+    failed = synced(15, {0: 30.0, 1: 20.0})
+    assert failed.reason == "no metric" and "gives 2 series, and KEDA takes only one" in failed.events[0]
+    assert synced(30, {}).proposal == 0
+
+
 def test_no_data_counts_as_zero_unless_told_otherwise() -> None:
     assert sync(keda(min_replicas=1), 0, 4, waiting=None).proposal == 0
 
@@ -180,6 +194,18 @@ class TestCronTrigger:
         ("sum([a, b, 1]) + avg([a, b])", 11.5),
         ("ceil(a / 2) + floor(b / 3) + abs(-1)", 4.0),
         ("min(a, b, 1e1) + max(a, .5)", 6.0),
+        ("max([a, b]) - min([a, b])", 1.0),
+        ("round(2.5) + round(-2.5) + int(a / 2)", 1.0),
+        ("a > 1 && b > 1 ? 2 : 0", 2.0),
+        ("a > 9 || not (b > 9) ? 3 : 0", 3.0),
+        ("a > 9 or b > 9 and a > 1 ? 3 : 0", 0.0),
+        ("count([a, b, 1], {# > 1})", 2.0),
+        ("count([a, b, 1], # >= 1) > 2 ? 5 : 0", 5.0),
+        ("count([a > 3, b > 3])", 1.0),
+        ("any([a, b], {# > 3}) && all([a, b], {# > 2}) && one([a, b], # > 3) ? 7 : 0", 7.0),
+        ("mean([a, b]) + median([a, b, 9]) + len([a, b])", 9.5),
+        ("a ?? 5", 3.0),
+        ("a ?? 5 + b", 7.0),
     ],
 )
 def test_formulas(text: str, value: float) -> None:
@@ -194,9 +220,15 @@ def test_formulas(text: str, value: float) -> None:
         ("a > 1", "not a number"),
         ("a ? 1 : 2", "must be a comparison"),
         ("(a > 1) + 2", "a number is needed"),
-        ("count([a])", "count is not supported"),
-        ("a and b", "unexpected 'and'"),
-        ("a > 1 && b > 1", "'&&' is not supported"),
+        ("count([a])", "takes a list and a condition"),
+        ("count([a], # + 1)", "a condition is needed"),
+        ("filter([a], # > 1)", "filter is not supported"),
+        ("# > 1 ? 1 : 2", "stands for an element"),
+        ("a and b", "a condition is needed"),
+        ("a > 1 && b > 1", "not a number"),
+        ("not a > 1 ? 1 : 2", "a condition is needed"),
+        ("1 < a < 2 ? 1 : 2", "join them by &&"),
+        ("a in [1]", "unexpected 'in'"),
         ("'text'", "is not supported"),
         ("sum(a)", "takes a list"),
         ("min(a)", "at least two"),
@@ -218,6 +250,139 @@ def test_a_division_by_zero_is_an_error_of_the_metric() -> None:
     assert sync(policy, 0, 2, waiting=0).reason == "no metric"
 
 
+# ---------------------------------------------------------------- both loops over time
+
+
+def changes(
+    policy: KedaPolicy, count: int, until_s: int, **values: Callable[[float], float | None]
+) -> list[tuple[float, str, int, int]]:
+    """(time, loop, from, to) of every change of a fleet whose workers are ready at once."""
+    found = []
+    for now_s in range(0, until_s + 1, 15):
+        view = StaticView({name: value(now_s) for name, value in values.items()})
+        for loop in policy.loops:
+            if now_s >= loop.start_s and (now_s - loop.start_s) % loop.period_s == 0:
+                decision = loop.policy.decide(now_s, view, FleetView.of(count))
+                assert isinstance(decision, Decision)
+                if decision.target not in (None, count):
+                    assert decision.target is not None
+                    found.append((float(now_s), loop.name.removeprefix("keda-"), count, decision.target))
+                    count = decision.target
+    return found
+
+
+def outage(from_s: float, value: float = 5.0) -> Callable[[float], float | None]:
+    return lambda now_s: None if now_s >= from_s else value
+
+
+def test_the_first_poll_is_at_the_creation_and_the_first_sync_a_period_later() -> None:
+    policy = keda()
+    assert [loop.start_s for loop in policy.loops] == [0.0, 15.0]
+    assert changes(policy, 0, 30, waiting=lambda now_s: 25.0) == [
+        (0.0, "operator", 0, 1),
+        (15.0, "hpa", 1, 3),
+    ]
+
+
+def test_polls_and_reads_of_the_hpa_count_failures_alike() -> None:
+    """The fourth failure of a threshold of three: 105, 120 (poll and read), 135 s."""
+    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 6), min_replicas=1)
+    assert changes(policy, 1, 200, waiting=outage(100)) == [(135.0, "hpa", 1, 4), (150.0, "hpa", 4, 6)]
+
+
+def test_a_fallback_wakes_the_fleet_from_zero_and_keeps_it_awake() -> None:
+    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 2), cooldown_s=60)
+    found = changes(policy, 0, 600, waiting=lambda now_s: None)
+    assert [(loop, after) for _, loop, _, after in found] == [("operator", 1), ("hpa", 2)]
+
+
+def test_a_fallback_brings_a_fleet_at_zero_back_above_its_minimum() -> None:
+    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 2), min_replicas=1)
+    assert changes(policy, 0, 300, waiting=outage(0))[-1][2:] == (1, 2)
+
+
+def test_a_cron_trigger_is_zero_outside_its_window() -> None:
+    office = CronTrigger(CronWindow("0 8 * * *", "0 18 * * *"), 2, "office")
+    policy = keda(
+        trigger(name="queue"),
+        office,  # type: ignore[arg-type]
+        min_replicas=1,
+        modifiers=Modifiers(Formula("office + queue"), 1000),
+    )
+    assert sync(policy, 0, 1, waiting=3).proposal == 3
+    assert sync(policy, 9 * 3600, 1, waiting=3).proposal == 5
+
+
+def test_with_a_formula_any_failing_trigger_makes_the_object_inactive() -> None:
+    policy = keda(
+        trigger(name="queue"),
+        trigger(RUNNING, name="aside", ignore_null=False),
+        modifiers=Modifiers(Formula("queue"), 1000),
+    )
+    assert poll(policy, 30, 0, waiting=9, running=1).target == 1
+    assert poll(policy, 60, 0, waiting=9, running=None).target is None
+
+
+def test_values_and_composites_are_cut_to_thousandths() -> None:
+    policy = keda(trigger(name="queue"), modifiers=Modifiers(Formula("queue / 3"), 1, activation=0.333))
+    assert sync(policy, 15, 1, waiting=1).values == {"queue / 3": 0.333}
+    assert not poll(policy, 30, 0, waiting=1).target  # 0.3333... is above 0.333, 0.333 is not
+
+
+class TestFallbackOfTheFormula:
+    """``fallback.behavior: scalingModifiers``: a failed trigger is nil in the formula."""
+
+    @staticmethod
+    def policy(formula: str) -> KedaPolicy:
+        return keda(
+            trigger(name="queue", ignore_null=False),
+            trigger(RUNNING, name="running", ignore_null=False),
+            min_replicas=1,
+            fallback=Fallback(1, 7, "scalingModifiers"),
+            modifiers=Modifiers(Formula(formula), 2000),
+        )
+
+    def failed(self, formula: str, running: float | None) -> Decision:
+        policy = self.policy(formula)
+        assert sync(policy, 0, 3, waiting=None, running=running).reason == "no metric"
+        return sync(policy, 15, 3, waiting=None, running=running)
+
+    def test_another_trigger_takes_its_place(self) -> None:
+        assert self.failed("queue ?? running", 10.0).proposal == 5
+
+    def test_a_number_takes_its_place(self) -> None:
+        assert self.failed("queue ?? running ?? 8", None).proposal == 4
+
+    def test_where_nothing_is_left_the_replicas_of_the_fallback_count(self) -> None:
+        assert self.failed("queue ?? running", None).proposal == 7
+
+    def test_a_formula_that_calculates_with_it_fails(self) -> None:
+        assert self.failed("queue + running", 10.0).reason == "no metric"
+
+
+def test_with_a_formula_a_fallback_needs_a_whole_number_for_a_target() -> None:
+    def fallen(target_milli: int) -> str:
+        modifiers = Modifiers(Formula("queue"), target_milli)
+        policy = keda(
+            trigger(name="queue", ignore_null=False),
+            min_replicas=1,
+            fallback=Fallback(0, 4),
+            modifiers=modifiers,
+        )
+        return sync(policy, 0, 3, waiting=None).reason
+
+    assert fallen(2000) != "no metric"
+    assert fallen(2500) == "no metric"
+
+
+def test_a_cached_fallback_counts_as_a_good_read() -> None:
+    policy = keda(trigger(use_cached=True, ignore_null=False), min_replicas=1, fallback=Fallback(1, 4))
+    poll(policy, 0, 2, waiting=None)
+    assert poll(policy, 30, 2, waiting=None).reason == "active"
+    assert sync(policy, 30, 2, waiting=None).proposal == 4
+    assert poll(policy, 60, 2, waiting=None).reason == "trigger failed, fallback"  # counted from 1 again
+
+
 # ---------------------------------------------------------------- formulas that are doubtful
 
 
@@ -236,8 +401,8 @@ CPU = ResourceTrigger(HpaMetric("Resource", "Utilization", 50, MetricQuery("busy
         ("a - 3", (A,), ["can be negative (-3 with a = 0): that counts as 0"]),
         ("b - 0.8", (B,), ["can be negative (-0.8 with b = 0)"]),
         ("a / b", (A, B), ["can fail (float division by zero with a = 0 and b = 0)"]),
-        ("cron - 2", (CRON,), ["can be negative (-1 with cron = 1)"]),
-        ("cron - 1", (CRON,), []),
+        ("cron - 2", (CRON,), ["can be negative (-2 with cron = 0)"]),
+        ("max(cron - 1, 0)", (CRON,), []),
         ("1 - b", (B,), []),  # a cache is never more than full
         ("max(a - 3, 0)", (A,), []),
         ("a ** 99999", (A,), ["can fail (Numerical result out of range with a = 1000)"]),
@@ -265,6 +430,33 @@ def test_a_trigger_active_below_nothing_is_active_for_ever() -> None:
     always = MetricTrigger(MetricQuery("waiting", reduce="sum"), 5000, activation=-1.0)
     (line,) = unreachable_targets(KedaPolicy(ScaledObjectSpec((always,))))
     assert "with the activation threshold -1 it is active for ever" in line
+
+
+def test_a_failed_trigger_is_replaced_or_an_error() -> None:
+    assert Formula("a ?? b ?? 5")({"a": None, "b": 4.0}) == 4.0
+    assert Formula("a ?? b ?? 5")({"a": None, "b": None}) == 5.0
+    assert Formula("a ?? b")({"a": None, "b": None}) is None
+    with pytest.raises(ValueError, match="calculates with a trigger that has failed"):
+        Formula("a + b")({"a": None, "b": 4.0})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 150, "(" * 90 + "a" + ")" * 90, "-" * 199 + "a", "a?" * 66 + "a", "2^" * 99 + "2", "[" * 150],
+)
+def test_a_deeply_nested_formula_is_parsed_or_refused(text: str) -> None:
+    try:
+        Formula(text)
+    except ValueError as error:
+        assert "nested too deeply" in str(error) or "'?'" in str(error)
+
+
+@pytest.mark.parametrize(
+    "text", ["ceil(9) ^ ceil(9) ^ ceil(9)", "a + ceil(10) ^ ceil(1e7)", "floor(9)**1e300"]
+)
+def test_powers_are_floats_and_end_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match=r"out of range|result is inf"):
+        Formula(text)({"a": 1.0})
 
 
 @pytest.mark.parametrize("text", ["(" * 5000 + "a" + ")" * 5000, "-" * 5000 + "a", "a+" * 5000 + "a"])

@@ -1,4 +1,4 @@
-"""Knative: settings, windows, panic, and the way to zero and back."""
+"""Knative: settings, windows, panic, and the way to zero and back (`spec 10, 4.1 to 4.4`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Manifests of a cluster run as they are, or say in one line why not; nothing is passed over in silence."""
+"""Manifests of a cluster run as they are, or say in one line why not (`spec 10, 2.1, 3.1 and 4.1`)."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,51 @@ def test_several_autoscalers_are_told_apart_by_name() -> None:
 def test_what_is_no_manifest(text: str, why: str) -> None:
     found = problems(text)
     assert len(found) == 1 and why in found[0]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "why"),
+    [
+        ("autoscaling.aibrix.ai/v1alpha1", "PodAutoscaler", "a PodAutoscaler of AIBrix is not read"),
+        (
+            "autoscaling.example.org/v1",
+            "PodAutoscaler",
+            "autoscaling.internal.knative.dev, autoscaling.aibrix.ai; got",
+        ),
+        (None, "PodAutoscaler", "apiVersion: of a PodAutoscaler must be one of .*; it is missing"),
+        (5, "PodAutoscaler", "apiVersion: must be a text, got 5"),
+        ("autoscaling.knative.dev.evil.org/v1", "PodAutoscaler", "must be one of"),
+        ("example.org/v1", "HorizontalPodAutoscaler", "must be one of autoscaling; got 'example.org/v1'"),
+        ("example.org/v1", "ScaledObject", "must be keda.sh/v1alpha1"),
+        ("serving.kserve.io/v1beta1", "InferenceService", "an InferenceService is not read: KServe makes"),
+        ("ray.io/v1", "RayService", "a RayService is not read: Ray Serve's own autoscaler"),
+        ("llmd.ai/v1alpha1", "VariantAutoscaling", "llm-d's saturation analysis"),
+        ("nvidia.com/v1alpha1", "DynamoGraphDeployment", "policy: {kind: dynamo_planner, config: ...}"),
+        ("example.org/v1", "InferenceService", "there is no autoscaler in it"),
+    ],
+)
+def test_an_autoscaler_is_known_by_its_api_version_and_kind(version: Any, kind: str, why: str) -> None:
+    document = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": {"maxReplicas": 8}}
+    (line,) = problems(document)
+    assert re.search(why.replace("{", r"\{"), line)
+
+
+def test_a_service_of_cloud_run_is_not_read_as_knative_s() -> None:
+    for key, place in (
+        ("run.googleapis.com/cpu-throttling", "template"),
+        ("run.googleapis.com/launch-stage", "top"),
+    ):
+        service = knative({"min-scale": "1"})
+        holder = service if place == "top" else service["spec"]["template"]
+        holder.setdefault("metadata", {}).setdefault("annotations", {})[key] = "x"
+        (line,) = problems(service)
+        assert "one of Cloud Run, whose own autoscaler is not modelled" in line
+
+
+def test_another_autoscaler_beside_the_one_that_is_read_is_reported() -> None:
+    other = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": {"name": "x"}}
+    (warning,) = load_manifest([other, hpa(metrics=[pods()])]).warnings
+    assert "an InferenceService is not read" in warning
 
 
 # ---------------------------------------------------------------- HPA
@@ -342,11 +388,13 @@ def test_advanced_settings_and_fallback() -> None:
         ({"minReplicaCount": 5, "maxReplicaCount": 4}, "is below minReplicaCount"),
         ({"triggers": []}, "must have at least one entry"),
         ({"triggers": [{"type": "rabbitmq", "metadata": {}}]}, "no counterpart of the trigger 'rabbitmq'"),
-        ({"triggers": [prometheus(treshold="1")]}, "did you mean 'threshold'"),
-        ({"triggers": [prometheus("vllm:num_requests_waiting")]}, "wrap it in sum(...)"),
         ({"triggers": [prometheus("topk(1, vllm:num_requests_waiting)")]}, "topk() is not understood"),
         ({"triggers": [{**prometheus(), "metricType": "Utilization"}]}, "only for cpu and memory"),
         ({"advanced": {"scalingModifiers": {"formula": "queue", "target": "1"}}}, "no trigger named 'queue'"),
+        (
+            {"fallback": {"failureThreshold": 3, "replicas": 2, "behavior": "scalingModifiers"}},
+            "behavior: scalingModifiers needs advanced.scalingModifiers.formula",
+        ),
         ({"fallback": {"replicas": 3}}, "failureThreshold: is missing"),
         ({"triggers": [{"type": "cpu", "metadata": {"value": "50"}}]}, "no model of the resource 'cpu'"),
     ],
@@ -354,6 +402,26 @@ def test_advanced_settings_and_fallback() -> None:
 def test_mistakes_in_a_scaled_object(spec: dict[str, Any], why: str) -> None:
     found = problems(scaled_object(**spec))
     assert len(found) == 1 and why in found[0]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "warned"),
+    [
+        (prometheus(treshold="1"), "treshold: unknown key; KEDA ignores it, too (did you mean 'threshold'?)"),
+        (prometheus(metricType="Value"), "metricType: unknown key; KEDA ignores it, too"),
+        (
+            prometheus("vllm:num_requests_waiting"),
+            "with several workers the trigger fails; wrap it in sum(...)",
+        ),
+    ],
+)
+def test_what_keda_takes_is_taken_with_a_warning(trigger: dict[str, Any], warned: str) -> None:
+    (warning,) = load_manifest(scaled_object(trigger)).warnings
+    assert warned in warning
+
+
+def test_the_account_of_a_prometheus_is_nothing_to_warn_about() -> None:
+    assert load_manifest(scaled_object(prometheus(identityOwner="operator"))).warnings == ()
 
 
 def test_cpu_alone_cannot_scale_from_zero() -> None:

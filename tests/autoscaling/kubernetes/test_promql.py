@@ -1,4 +1,7 @@
-"""Pasted queries are mapped by name, function and range, or refused by the construct that has no counterpart."""
+"""Pasted queries are mapped by name, function and range, or refused by the construct that has no counterpart.
+
+Rules: `spec 10, 8.4`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import yaml
 
 from dynamo_sim.autoscaling import MetricQuery
 from dynamo_sim.autoscaling.build import build_autoscaler
+from dynamo_sim.autoscaling.kubernetes.manifests.advice import NOTHING_FITS, map_line, map_line_of_query
 from dynamo_sim.autoscaling.kubernetes.manifests.load import load_manifest
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
@@ -171,16 +175,22 @@ def problem_of(data: dict[str, Any], options: ManifestOptions | None = None) -> 
 @pytest.mark.parametrize(
     ("query", "name", "stands_for"),
     [
-        ("sum(my_queue)", "", Q("waiting", reduce="sum", window_s=60)),
-        ("sum(my_queue)", "queue", Q("waiting", reduce="sum", window_s=60)),
-        ("sum(vllm:num_requests_running) or vector(1)", "q", Q("running", reduce="sum", window_s=60)),
+        ("sum(my_queue)", "", Q("waiting", reduce="sum")),
+        ("sum(my_queue)", "queue", Q("waiting", reduce="sum")),
+        ("sum(vllm:num_requests_running) or vector(1)", "q", Q("running", reduce="sum")),
+        ("avg(DCGM_FI_DEV_GPU_UTIL{pod=~'vllm.*'})", "", Q("busy", "rate", "avg", 60, 100.0)),
+        ("max(my_gpu_utilization)", "g", Q("busy", "rate", "max", 60, 100.0)),
+        ("avg(vllm:gpu_cache_usage_factor)", "", Q("kv_usage", reduce="avg")),
+        ("sum(vllm:num_requests_waiting) / count(vllm:num_requests_waiting)", "", Q("waiting", reduce="avg")),
+        ("sum(tgi_queue_size)", "", Q("waiting", reduce="sum")),
+        ("sum(rate(istio_requests_total[2m]))", "", Q("requests_started", "rate", "sum", 120)),
+        ("sum(kthena_router_active_downstream_requests)", "", Q("in_flight", reduce="sum")),
         (
             'histogram_quantile(0.9,\n sum(irate(vllm:time_to_first_token_seconds_bucket{a="b"}[5m])) by (le))',
             "",
-            Q("ttft", "p95", "merge", 300),
+            Q("ttft", "p90", "merge", 300, 0.001),
         ),
         ("sum(irate(vllm:request_success_total[2m]))", "r", Q("requests_finished", "rate", "sum", 120)),
-        ("max_over_time(sglang:cache_hit_rate[2m])", "r", Q("prefix_hit_rate", "rate", "merge", 120)),
     ],
 )
 def test_the_line_that_is_advised_can_be_pasted(query: str, name: str, stands_for: MetricQuery) -> None:
@@ -196,7 +206,55 @@ def test_the_line_that_is_advised_can_be_pasted(query: str, name: str, stands_fo
     assert not any("metric_map" in warning for warning in built.warnings)
 
 
-@pytest.mark.parametrize("name", ["my_queue", "vllm:time_to_first_token_seconds", "odd name: {x}"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "max_over_time(sglang:cache_hit_rate[2m])",
+        "sum(rate(vllm:num_requests_waiting[1m]))",  # how fast a queue changes
+        "sum(rate(vllm:num_requests_waiting[1m])) / sum(vllm:num_requests_running)",
+        "sum(rate(vllm:request_success_total[1m]) > bool 0)",
+        "sum(vllm:num_requests_waiting) * 2 + 1",
+        "sum(vllm:num_requests_waiting offset 5m)",
+        "max(wva_desired_replicas)",
+        "sum(nodes_of_another_planet)",
+        "",
+    ],
+)
+def test_where_nothing_fits_no_line_is_advised(query: str) -> None:
+    assert map_line_of_query(query, "q") == ""
+    if query:
+        assert problem_of(scaled_object(query, "q")).endswith("; " + NOTHING_FITS)
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "stands_for"),
+    [
+        ("DCGM_FI_DEV_GPU_UTIL", True, Q("busy", "rate", "avg", 60, 100.0)),
+        ("vllm:time_to_first_token_seconds_p95", False, Q("ttft", "p95", None, 60, 0.001)),
+        ("dynamo_ttft_p99_seconds", True, Q("ttft", "p99", "merge", 60, 0.001)),
+        ("e2e_latency_ms_p50", True, Q("e2e", "p50", "merge", 60)),
+        ("pool_average_queue_depth", True, Q("waiting", reduce="avg")),
+        ("dynamo_frontend_pending_requests", True, Q("router_queue")),
+    ],
+)
+def test_the_line_for_a_name_fits_its_kind(name: str, total: bool, stands_for: MetricQuery) -> None:
+    (found,) = yaml.safe_load(map_line(name, total))["metric_map"].values()
+    assert Q(**found) == stands_for
+
+
+def test_names_of_adapters_stand_for_the_metric_behind_them() -> None:
+    for name in (
+        "vllm:num_requests_waiting",
+        "num_requests_waiting",
+        "prometheus.googleapis.com|vllm:num_requests_waiting|gauge",
+    ):
+        found = find_series(name)
+        assert found is not None and found.metric == "waiting" and not found.pooled
+    mean = ManifestOptions().named("inference_pool_average_queue_size", total=True)
+    assert mean == Q("waiting", reduce="avg")
+
+
+@pytest.mark.parametrize("name", ["my_queue", "vllm:time_to_first_token_seconds", "odd queue: {x}"])
 def test_the_line_for_a_named_metric_can_be_pasted_too(name: str) -> None:
     target = {"type": "AverageValue", "averageValue": "5"}
     metrics = [{"type": "External", "external": {"metric": {"name": name}, "target": target}}]
@@ -222,8 +280,11 @@ def test_the_line_for_a_named_metric_can_be_pasted_too(name: str) -> None:
         ),
     ],
 )
-def test_a_series_a_worker_is_refused_with_the_way_to_one(query: str, advice: str) -> None:
-    assert problem_of(scaled_object(query)).endswith(f"and KEDA takes only one: {advice}")
+def test_a_series_a_worker_is_warned_about_with_the_way_to_one(query: str, advice: str) -> None:
+    manifest = load_manifest(scaled_object(query))
+    (warning,) = manifest.warnings
+    assert warning.endswith(f"and KEDA takes only one: with several workers the trigger fails; {advice}")
+    assert not manifest.spec.triggers[0].one_series  # type: ignore[union-attr]
 
 
 def test_entries_of_the_maps_that_nobody_reads_are_told() -> None:

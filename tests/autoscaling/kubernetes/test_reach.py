@@ -18,13 +18,19 @@ from dynamo_sim.autoscaling import (
     MetricQuery,
     PredictivePolicy,
     SlaPolicy,
-    SlaSettings,
-    Step,
-    StepAlarm,
     StepScalingPolicy,
     TargetTrackingPolicy,
     load_manifest,
     unreachable_targets,
+)
+from dynamo_sim.scenario.scaling_policies import (
+    AlarmSpec,
+    FixedScaling,
+    PredictiveScaling,
+    SlaScaling,
+    StepScaling,
+    StepSpec,
+    TargetTrackingScaling,
 )
 
 KV = MetricQuery("kv_usage")
@@ -35,6 +41,21 @@ def hpa(source: str, kind: str, target: float, query: MetricQuery = KV, **more: 
     number = int(target) if kind == "Utilization" else int(target * 1000)
     metric = HpaMetric(source, kind, number, query, "it")
     return HpaPolicy(HpaSpec(**{"max_replicas": 8, **more}, metrics=(metric,)))
+
+
+def tracking(target: float) -> TargetTrackingPolicy:
+    return TargetTrackingPolicy(TargetTrackingScaling(metric="kv_usage", target=target))
+
+
+def alarm(threshold: float) -> StepScalingPolicy:
+    steps = (StepSpec(lower=0, adjustment=1),)
+    spec = AlarmSpec(metric="kv_usage", threshold=threshold, direction="up", steps=steps)
+    return StepScalingPolicy(StepScaling(alarms=(spec,)))
+
+
+PREDICTIVE = PredictiveScaling(
+    metric="kv_usage", per_worker=1, bin_s=10, method="linear", floor_policy=tracking(2.0).spec
+)
 
 
 @pytest.mark.parametrize(
@@ -58,19 +79,19 @@ def hpa(source: str, kind: str, target: float, query: MetricQuery = KV, **more: 
             "never adds",
         ),
         (hpa("Pods", "AverageValue", 5000, MetricQuery("ttft", "p95")), None),
-        (TargetTrackingPolicy(KV, 1.0), "the target 1 never adds a worker"),
-        (TargetTrackingPolicy(KV, 0.9), None),
+        (tracking(1.0), "the target 1 never adds a worker"),
+        (tracking(0.9), None),
         (
-            StepScalingPolicy([StepAlarm(KV, 80, "up", (Step(0, None, 1),))]),
+            alarm(80),
             "the threshold 80 is never breached",
         ),
-        (StepScalingPolicy([StepAlarm(KV, 0.8, "up", (Step(0, None, 1),))]), None),
+        (alarm(0.8), None),
         (KpaPolicy(KpaSettings(min_scale=3, max_scale=3)), "both 3"),
         (
-            PredictivePolicy(KV, 1, 10, TargetTrackingPolicy(KV, 2.0), method="linear"),
+            PredictivePolicy(PREDICTIVE, tracking(2.0)),
             "the target 2 never adds",
         ),
-        (FixedPolicy(3), None),
+        (FixedPolicy(FixedScaling(count=3)), None),
     ],
 )
 def test_a_target_out_of_reach(policy: Any, why: str | None) -> None:
@@ -112,8 +133,8 @@ def test_an_activation_threshold_beyond_the_metric() -> None:
 
 
 def test_a_latency_below_that_of_one_token_on_an_idle_worker_is_told() -> None:
-    policy = SlaPolicy(SlaSettings(ttft_ms=20.0, itl_ms=5.0))
-    facts = FleetFacts(fastest_ttft_ms=22.5, fastest_itl_ms=6.0)
+    policy = SlaPolicy(SlaScaling(ttft_ms=20.0, itl_ms=5.0))
+    facts = FleetFacts(fastest_ms=lambda: (22.5, 6.0))
     assert unreachable_targets(policy, facts) == [
         "ttft_ms 20 is less than the 22.5 ms that a single token takes on an idle worker: no fleet keeps it; without "
         "max_workers it will ask for ever more",

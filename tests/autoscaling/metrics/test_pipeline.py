@@ -1,4 +1,4 @@
-"""What can be seen: scrape times, delay, windows, staleness, histograms, and the exact view."""
+"""What can be seen: scrape times, delay, windows, staleness, histograms, and the exact view (`spec 10, 8.1 to 8.3`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dynamo_sim.autoscaling import (
     Sample,
     scrape_offsets,
 )
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS
 from dynamo_sim.autoscaling.metrics.histogram import bucket_percentile, exact_percentile
 from dynamo_sim.autoscaling.metrics.series import Series
 from dynamo_sim.errors import SimulationError
+from dynamo_sim.metric_catalogue import METRICS
 
 
 class Truth:
@@ -276,9 +276,12 @@ def test_the_bridge_is_handed_through() -> None:
     ("query", "why"),
     [
         ({"metric": "waitng"}, "did you mean 'waiting'"),
-        ({"metric": "waiting", "over": "rate"}, "cannot be asked for 'rate'"),
-        ({"metric": "ttft", "over": "p101"}, "cannot be asked for"),
-        ({"metric": "waiting", "reduce": "merge"}, "cannot be reduced"),
+        ({"metric": "waiting", "over": "rate"}, "over: found 'rate'; must be last or avg for waiting"),
+        (
+            {"metric": "ttft", "over": "p101"},
+            "over: found 'p101'; must be mean or rate or a percentile",
+        ),
+        ({"metric": "waiting", "reduce": "merge"}, "reduce: found 'merge'; is not possible for waiting"),
         ({"metric": "waiting", "window_s": 0}, "a window is"),
         ({"metric": "waiting", "scale": math.nan}, "a scale is"),
     ],

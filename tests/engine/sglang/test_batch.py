@@ -1,4 +1,7 @@
-"""The running batch of an SGLang-style worker: its sums are those of its members, whatever happens."""
+"""The running batch of an SGLang-style worker: its sums are those of its members, whatever happens.
+
+Rules: `spec 05, 8, 10 and 15`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SGLang-style workers that cannot go on say why, and what would help."""
+"""SGLang-style workers that cannot go on say why, and what would help (`spec 05, 13`)."""
 
 from __future__ import annotations
 

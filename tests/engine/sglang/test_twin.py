@@ -1,4 +1,7 @@
-"""The SGLang-style scheduler against its plain twin, request by request and pass by pass, to the last bit."""
+"""The SGLang-style scheduler against its plain twin, request by request and pass by pass, to the last bit.
+
+Rules: `spec 05, 4 to 10`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The vLLM-style and the TRT-LLM-style scheduler against their plain twin, pass by pass, to the last bit."""
+"""The vLLM-style and the TRT-LLM-style scheduler against their plain twin, pass by pass, to the last bit.
+
+Rules: `spec 02, 5 to 13; 03, 2 to 7`.
+"""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ class Pod:
     deleting: bool = False
 
     @property
-    def is_active(self) -> bool:
-        """Running, ready, and not on its way out."""
-        return self.phase == "Running" and self.ready is True and not self.deleting
+    def is_running_and_ready(self) -> bool:
+        """What `Value` targets count: a pod that is being deleted counts until it is gone."""
+        return self.phase == "Running" and self.ready is True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod, PodSample, group_pods, pods_of
 from dynamo_sim.autoscaling.kubernetes.hpa.quantity import value_milli
+from dynamo_sim.autoscaling.kubernetes.hpa.reach import hpa_caveats
 from dynamo_sim.autoscaling.kubernetes.hpa.replicas import MetricFailed, per_pod_replicas, total_replicas
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
     POD_TYPES,
+    TOTAL_TYPES,
     HpaMetric,
     HpaSettings,
     HpaSpec,
@@ -18,10 +21,12 @@ from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
     Tolerance,
 )
 from dynamo_sim.autoscaling.kubernetes.hpa.sync import SyncResult, begin_history, sync
-from dynamo_sim.autoscaling.loop import HPA
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.policy import HPA, Policy
+from dynamo_sim.metrics.readings import Reading, Threshold
 
 
-class HpaPolicy:
+class HpaPolicy(Policy):
     """HorizontalPodAutoscaler autoscaling/v2.
 
     Args:
@@ -38,6 +43,20 @@ class HpaPolicy:
         self.reads = tuple(metric.query for metric in spec.metrics)
         self.state = HpaState()
         self.tolerance = Tolerance.of(spec.behavior, self.settings)
+        self.may_empty_fleet = spec.min_replicas == 0
+
+    def metric_queries(self) -> Sequence[MetricQuery | None]:
+        """What each metric of the spec is read by; None for what is computed from several."""
+        return [metric.query for metric in self.spec.metrics]
+
+    def readings(self) -> list[Reading]:
+        return [
+            _reading(metric, query)
+            for metric, query in zip(self.spec.metrics, self.metric_queries(), strict=True)
+        ]
+
+    def caveats(self, facts: FleetFacts) -> Iterator[str]:
+        return hpa_caveats(self.spec, self.tolerance, self.metric_queries(), facts)
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
         spec = self.spec
@@ -141,3 +160,15 @@ class HpaPolicy:
 
 def _mean(milli: Mapping[int, PodSample]) -> float | None:
     return sum(sample.milli for sample in milli.values()) / len(milli) / 1000 if milli else None
+
+
+def _reading(metric: HpaMetric, query: MetricQuery | None) -> Reading:
+    unit = ""
+    if query is not None:
+        unit = f"{query.unit} {query.scope if metric.source in TOTAL_TYPES else 'per worker'}".strip()
+    if metric.target_type == "Utilization":
+        limit = Threshold(metric.target / 100 * metric.request_milli / 1000)
+    else:
+        per_worker = metric.source in TOTAL_TYPES and metric.target_type == "AverageValue"
+        limit = Threshold(metric.target / 1000, per_worker=per_worker)
+    return Reading(metric.name or str(metric.query), unit, (limit,))

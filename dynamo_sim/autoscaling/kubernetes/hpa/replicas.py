@@ -83,7 +83,8 @@ def total_replicas(
 ) -> int:
     """The proposal of a metric with one number (``Object``, ``External``).
 
-    ``Value`` multiplies the number of *active* workers, not the replicas: workers that start make the proposal shrink.
+    ``Value`` multiplies the number of pods that are running and ready, not the replicas: workers that start make the
+    proposal shrink, and workers that drain make it grow, as they count until they are gone.
 
     Raises:
         MetricFailed: ``Value``, and there are replicas but no worker at all.
@@ -96,7 +97,7 @@ def total_replicas(
             return current
         if not pods:
             raise MetricFailed("no workers")
-        return math.ceil(ratio * sum(pod.is_active for pod in pods))
+        return math.ceil(ratio * sum(pod.is_running_and_ready for pod in pods))
     if current != 0 and tolerance.covers(total_milli / (target_milli * current)):
         return current
     return math.ceil(total_milli / target_milli)

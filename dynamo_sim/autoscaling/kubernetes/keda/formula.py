@@ -1,51 +1,58 @@
-"""Formulas over trigger names (`spec 10, 3.5`): arithmetic, comparison, ``? :`` and a few functions."""
+"""Formulas over trigger names (`spec 10, 3.5`): the part of the expr language that KEDA 2.20 users write."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
 
+from dynamo_sim.autoscaling.kubernetes.keda.formula_operators import (
+    ARITHMETIC,
+    BIND_RIGHT,
+    BOTH,
+    COALESCE,
+    COMPARISONS,
+    EITHER,
+    FUNCTIONS,
+    OF_A_LIST,
+    OF_A_NUMBER,
+    OF_A_PREDICATE,
+    OF_SEVERAL_NUMBERS,
+    STRENGTHS,
+    UNARY_STRENGTHS,
+    Compute,
+    applied,
+)
 from dynamo_sim.shown import shown
 
-MOST_TOKENS = 200
+MAX_TOKENS = 200
 """Longer formulas are refused; nobody writes them by hand."""
 
-Values = Mapping[str, float]
-_Compute = Callable[[Values], Any]
-_Node = tuple[str, _Compute]
+MAX_DEPTH = 100
+"""Brackets, signs and choices inside each other; deeper nesting is refused."""
+
+NUMBER, CONDITION, NUMBERS, CONDITIONS = "number", "condition", "list", "list of conditions"
+"""Kinds of values."""
+
+ELEMENT = "#"
+"""The element that a condition such as ``{# > 1}`` looks at."""
 
 _TOKEN = re.compile(
-    r"\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|([A-Za-z_]\w*)|(\*\*|[<>=!]=|[-+*/%^<>?:(),\[\]])|(\S))"
+    r"\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|([A-Za-z_]\w*)"
+    r"|(\*\*|[<>=!]=|&&|\|\||\?\?|[-+*/%^<>?:(),\[\]{}#!])|(\S))"
 )
 
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-}
-_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "%": math.fmod,
-}
-_ON_NUMBERS: dict[str, tuple[int, Callable[..., float]]] = {
-    "min": (2, min),
-    "max": (2, max),
-    "abs": (1, abs),
-    "ceil": (1, math.ceil),
-    "floor": (1, math.floor),
-}
-_ON_LISTS: dict[str, Callable[[list[float]], float]] = {
-    "sum": sum,
-    "avg": lambda values: sum(values) / len(values),
-}
+_UNSUPPORTED = ("in", "true", "false", "nil", "let", "matches", "contains", "startsWith", "endsWith")
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A part of a formula: the kind of its value, and how to compute it."""
+
+    kind: str
+    compute: Compute
 
 
 class Formula:
@@ -61,31 +68,31 @@ class Formula:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.names: list[str] = []
-        self._tokens = self._split(text)
-        self._at = 0
-        if len(self._tokens) > MOST_TOKENS:
-            self._refuse(f"it has more than {MOST_TOKENS} parts")
-        kind, self._compute = self._choice()
-        if self._peek() is not None:
-            self._refuse(f"unexpected {self._peek()!r}")
-        if kind != "number":
-            self._refuse(f"its result is a {kind}, not a number")
+        parser = _Parser(text)
+        node = parser.parse()
+        self.names = parser.names
+        self._compute = node.compute
 
-    def __call__(self, values: Values) -> float:
-        """The composite value.
+    def __call__(self, values: Mapping[str, float | None]) -> float | None:
+        """The composite value; None when every trigger that could give one has failed (``a ?? b``).
+
+        Args:
+            values: by trigger; None for one that has failed too often, which ``??`` replaces.
 
         Raises:
-            ValueError: a division by zero, or a result that is not finite.
+            ValueError: a division by zero, an operation on a failed trigger, or a result that is not finite.
             KeyError: a trigger without a value.
         """
         try:
-            result = float(self._compute(values))
+            result = self._compute(values)
+            value = None if result is None else float(result)
         except (ArithmeticError, ValueError) as error:
             raise ValueError(f"formula {self.text!r}: {error.args[-1]}") from error
-        if not math.isfinite(result):
-            raise ValueError(f"formula {self.text!r}: the result is {result}")
-        return result
+        except TypeError:
+            raise ValueError(f"formula {self.text!r}: it calculates with a trigger that has failed") from None
+        if value is not None and not math.isfinite(value):
+            raise ValueError(f"formula {self.text!r}: the result is {value}")
+        return value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Formula) and other.text == self.text
@@ -96,20 +103,42 @@ class Formula:
     def __repr__(self) -> str:
         return f"Formula({self.text!r})"
 
+
+class _Parser:
+    """Precedence climbing over the tokens of a formula."""
+
+    def __init__(self, text: str) -> None:
+        self.names: list[str] = []
+        self._text = text
+        self._at = 0
+        self._depth = 0
+        self._in_predicate = False
+        self._tokens = self._split()
+
+    def parse(self) -> _Node:
+        node = self._choice()
+        if self._peek() is not None:
+            self._refuse(f"unexpected {self._peek()!r}")
+        if node.kind != NUMBER:
+            self._refuse(f"its result is a {node.kind}, not a number")
+        return node
+
     # ------------------------------------------------------------ tokens
 
-    def _split(self, text: str) -> list[tuple[str, str]]:
-        tokens = []
+    def _split(self) -> list[tuple[str, str]]:
+        tokens: list[tuple[str, str]] = []
+        text = self._text
         at, end = 0, len(text.rstrip())
         while at < end:
             match = _TOKEN.match(text, at)
             assert match is not None
             number, name, operator, other = match.groups()
             if other is not None:
-                self._refuse(f"{text[match.start(4) :].split()[0]!r} is not supported")
-            tokens.append(
-                ("number", number) if number else ("name", name) if name else ("operator", operator)
-            )
+                self._refuse(f"{shown(text[match.start(4) :].split()[0])} is not supported")
+            kind = "number" if number else "name" if name else "operator"
+            tokens.append((kind, number or name or operator))
+            if len(tokens) > MAX_TOKENS:
+                self._refuse(f"it has more than {MAX_TOKENS} parts")
             at = match.end()
         return tokens
 
@@ -117,78 +146,76 @@ class Formula:
         return self._tokens[self._at][1] if self._at < len(self._tokens) else None
 
     def _take(self, *wanted: str) -> str | None:
-        if self._at < len(self._tokens):
-            kind, text = self._tokens[self._at]
-            if kind == "operator" and text in wanted:
-                self._at += 1
-                return text
+        if self._peek() in wanted and self._tokens[self._at][0] != "number":
+            self._at += 1
+            return self._tokens[self._at - 1][1]
         return None
 
     def _need(self, wanted: str) -> None:
         if self._take(wanted) is None:
+            found = self._peek()
             self._refuse(
-                f"expected {wanted!r}, got {self._peek()!r}"
-                if self._peek()
-                else f"expected {wanted!r} at the end"
+                f"expected {wanted!r}, got {found!r}" if found else f"expected {wanted!r} at the end"
             )
 
-    def _refuse(self, why: str) -> None:
-        raise ValueError(f"formula {shown(self.text)}: {why}")
+    def _refuse(self, why: str) -> NoReturn:
+        raise ValueError(f"formula {shown(self._text)}: {why}")
 
-    # ------------------------------------------------------------ grammar, loosest binding first
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self._refuse("it is nested too deeply")
+
+    # ------------------------------------------------------------ grammar
 
     def _choice(self) -> _Node:
-        kind, condition = self._comparison()
-        if self._take("?") is None:
-            return kind, condition
-        if kind != "condition":
-            self._refuse("what stands before '?' must be a comparison")
-        left_kind, left = self._choice()
-        self._need(":")
-        right_kind, right = self._choice()
-        if left_kind != right_kind:
-            self._refuse("both sides of ':' must be of one kind")
-        return left_kind, lambda values: left(values) if condition(values) else right(values)
+        self._deeper()
+        node = self._binary(0)
+        if self._take("?") is not None:
+            if node.kind != CONDITION:
+                self._refuse("what stands before '?' must be a comparison")
+            left = self._choice()
+            self._need(":")
+            right = self._choice()
+            if left.kind != right.kind:
+                self._refuse("both sides of ':' must be of one kind")
+            condition = node.compute
+            node = _Node(
+                left.kind,
+                lambda values: left.compute(values) if condition(values) else right.compute(values),
+            )
+        self._depth -= 1
+        return node
 
-    def _comparison(self) -> _Node:
-        kind, left = self._sum()
-        operator = self._take(*_COMPARE)
+    def _binary(self, weakest: int) -> _Node:
+        """A chain of operators that bind at least so strongly."""
+        self._deeper()
+        left = self._unary()
+        while STRENGTHS.get(operator := self._peek() or "", 0) >= max(weakest, 1):
+            self._at += 1
+            strength = STRENGTHS[operator]
+            right = self._binary(strength if operator in BIND_RIGHT else strength + 1)
+            left = self._joined(operator, left, right)
+        self._depth -= 1
+        return left
+
+    def _joined(self, operator: str, left: _Node, right: _Node) -> _Node:
+        self._expect(CONDITION if operator in (*EITHER, *BOTH) else NUMBER, left, right)
+        if operator in COMPARISONS and self._peek() in COMPARISONS:
+            self._refuse("a comparison of comparisons is not supported; join them by &&")
+        kind = NUMBER if operator in ARITHMETIC or operator == COALESCE else CONDITION
+        return _Node(kind, applied(operator, left.compute, right.compute))
+
+    def _unary(self) -> _Node:
+        operator = self._take(*UNARY_STRENGTHS)
         if operator is None:
-            return kind, left
-        right_kind, right = self._sum()
-        self._numbers(kind, right_kind)
-        compare = _COMPARE[operator]
-        return "condition", lambda values: compare(left(values), right(values))
-
-    def _sum(self) -> _Node:
-        return self._chain(self._product, "+", "-")
-
-    def _product(self) -> _Node:
-        return self._chain(self._sign, "*", "/", "%")
-
-    def _chain(self, part: Callable[[], _Node], *operators: str) -> _Node:
-        kind, left = part()
-        while (operator := self._take(*operators)) is not None:
-            right_kind, right = part()
-            self._numbers(kind, right_kind)
-            left = _joined(_ARITHMETIC[operator], left, right)
-        return kind, left
-
-    def _sign(self) -> _Node:
-        operator = self._take("-", "+")
-        if operator is None:
-            return self._power()
-        kind, inner = self._sign()
-        self._numbers(kind)
-        return kind, (lambda values: -inner(values)) if operator == "-" else inner
-
-    def _power(self) -> _Node:
-        kind, base = self._atom()
-        if self._take("**", "^") is None:
-            return kind, base
-        right_kind, exponent = self._sign()
-        self._numbers(kind, right_kind)
-        return kind, _joined(_power, base, exponent)
+            return self._atom()
+        inner = self._binary(UNARY_STRENGTHS[operator])
+        if operator in ("not", "!"):
+            self._expect(CONDITION, inner)
+            return _Node(CONDITION, lambda values: not inner.compute(values))
+        self._expect(NUMBER, inner)
+        return inner if operator == "+" else _Node(NUMBER, lambda values: -inner.compute(values))
 
     def _atom(self) -> _Node:
         if self._take("(") is not None:
@@ -196,65 +223,96 @@ class Formula:
             self._need(")")
             return inner
         if self._take("[") is not None:
-            items = self._arguments("]")
-            return "list", lambda values: [item(values) for item in items]
+            return self._list(self._arguments("]"))
+        if self._take(ELEMENT) is not None:
+            if not self._in_predicate:
+                self._refuse("'#' stands for an element of a list: count([a, b], {# > 1})")
+            return _Node(NUMBER, lambda values: values[ELEMENT])
         if self._at >= len(self._tokens):
             self._refuse("it ends too early")
         kind, text = self._tokens[self._at]
         self._at += 1
         if kind == "number":
             constant = float(text)
-            return "number", lambda values: constant
+            return _Node(NUMBER, lambda values: constant)
         if kind == "operator":
             self._refuse(f"unexpected {text!r}")
         return self._call(text) if self._take("(") is not None else self._name(text)
 
     def _name(self, name: str) -> _Node:
-        if name in ("and", "or", "not", "in", "true", "false", "nil", "let"):
+        if name in _UNSUPPORTED:
             self._refuse(f"{name!r} is not supported")
+        if name in STRENGTHS:
+            self._refuse(f"unexpected {name!r}")
         if name not in self.names:
             self.names.append(name)
-        return "number", lambda values: values[name]
+        return _Node(NUMBER, lambda values: values[name])
+
+    def _list(self, items: list[_Node]) -> _Node:
+        kinds = {item.kind for item in items}
+        if len(kinds) > 1 or not kinds <= {NUMBER, CONDITION}:
+            self._refuse("a list has numbers only")
+        computes = [item.compute for item in items]
+        kind = CONDITIONS if kinds == {CONDITION} else NUMBERS
+        return _Node(kind, lambda values: [compute(values) for compute in computes])
 
     def _call(self, name: str) -> _Node:
-        if name in _ON_LISTS:
-            kind, items = self._choice()
-            self._need(")")
-            if kind != "list":
-                self._refuse(f"{name} takes a list: {name}([a, b])")
-            on_list = _ON_LISTS[name]
-            return "number", lambda values: on_list(items(values))
-        if name not in _ON_NUMBERS:
-            known = ", ".join([*_ON_NUMBERS, *_ON_LISTS])
-            self._refuse(f"the function {name} is not supported, only {known}")
+        if name not in FUNCTIONS:
+            self._refuse(f"the function {name} is not supported, only {', '.join(FUNCTIONS)}")
+        if name in OF_A_PREDICATE:
+            return self._with_predicate(name)
         arguments = self._arguments(")")
-        least, on_numbers = _ON_NUMBERS[name]
-        if len(arguments) < least or (least == 1 and len(arguments) > 1):
-            self._refuse(f"{name} takes {'one argument' if least == 1 else 'at least two arguments'}")
-        return "number", lambda values: on_numbers(*(argument(values) for argument in arguments))
+        if name in OF_A_NUMBER:
+            if len(arguments) != 1:
+                self._refuse(f"{name} takes one argument")
+            self._expect(NUMBER, *arguments)
+            of_number, number = OF_A_NUMBER[name], arguments[0].compute
+            return _Node(NUMBER, lambda values: of_number(number(values)))
+        if name in OF_SEVERAL_NUMBERS and len(arguments) > 1:
+            arguments = [self._list(arguments)]
+        if len(arguments) != 1 or arguments[0].kind != NUMBERS:
+            others = ", or at least two numbers" if name in OF_SEVERAL_NUMBERS else ""
+            self._refuse(f"{name} takes a list: {name}([a, b]){others}")
+        of_list, items = OF_A_LIST[name], arguments[0].compute
+        return _Node(NUMBER, lambda values: of_list(items(values)))
 
-    def _arguments(self, closing: str) -> list[_Compute]:
-        arguments = []
-        while True:
-            kind, argument = self._choice()
-            self._numbers(kind)
-            arguments.append(argument)
-            if self._take(",") is None:
-                self._need(closing)
-                return arguments
+    def _with_predicate(self, name: str) -> _Node:
+        """``count([a, b], {# > 1})``, or ``count([a > 1, b > 2])``."""
+        collect, kind = OF_A_PREDICATE[name], NUMBER if name == "count" else CONDITION
+        items = self._choice()
+        if self._take(",") is None:
+            self._need(")")
+            if items.kind != CONDITIONS:
+                self._refuse(f"{name} takes a list and a condition: {name}([a, b], {{# > 1}})")
+            return _Node(kind, lambda values: collect(items.compute(values)))
+        self._expect(NUMBERS, items)
+        test = self._predicate().compute
+        return _Node(
+            kind,
+            lambda values: collect([test({**values, ELEMENT: item}) for item in items.compute(values)]),
+        )
 
-    def _numbers(self, *kinds: str) -> None:
-        for kind in kinds:
-            if kind != "number":
-                self._refuse(f"a {kind} stands where a number is needed")
+    def _predicate(self) -> _Node:
+        if self._in_predicate:
+            self._refuse("a condition on elements inside another one is not supported")
+        self._in_predicate = True
+        braces = self._take("{") is not None
+        condition = self._choice()
+        if braces:
+            self._need("}")
+        self._need(")")
+        self._in_predicate = False
+        self._expect(CONDITION, condition)
+        return condition
 
+    def _arguments(self, closing: str) -> list[_Node]:
+        arguments = [self._choice()]
+        while self._take(",") is not None:
+            arguments.append(self._choice())
+        self._need(closing)
+        return arguments
 
-def _joined(operate: Callable[[float, float], float], left: _Compute, right: _Compute) -> _Compute:
-    return lambda values: operate(left(values), right(values))
-
-
-def _power(base: float, exponent: float) -> float:
-    result = base**exponent
-    if isinstance(result, complex):
-        raise OverflowError("a root of a negative number")
-    return result
+    def _expect(self, kind: str, *nodes: _Node) -> None:
+        for node in nodes:
+            if node.kind != kind:
+                self._refuse(f"a {node.kind} stands where a {kind} is needed")

@@ -77,7 +77,7 @@ def _lines(modifiers: Modifiers, spec: ScaledObjectSpec, ceiling: Ceiling) -> It
                 failed or f"{called} can fail ({reason}{' with ' if at else ''}{at}): then there is no metric"
             )
             continue
-        if result < 0:
+        if result is not None and result < 0:
             negative = negative or (
                 f"{called} can be negative ({result:g}{' with ' if at else ''}{at}): that counts as 0"
             )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
-from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod
+from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod, pods_of
 from dynamo_sim.autoscaling.kubernetes.hpa.policy import HpaPolicy
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.keda.formula_check import doubtful_formula
 from dynamo_sim.autoscaling.kubernetes.keda.operator import OperatorState, operator_target
 from dynamo_sim.autoscaling.kubernetes.keda.scalers import Scalers
-from dynamo_sim.autoscaling.kubernetes.keda.spec import ScaledObjectSpec
-from dynamo_sim.autoscaling.loop import HPA, KEDA_OPERATOR, Loop
+from dynamo_sim.autoscaling.kubernetes.keda.spec import CronTrigger, MetricTrigger, ScaledObjectSpec
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.policy import HPA, KEDA_OPERATOR, Loop, Policy
 
 
-class KedaOperator:
+class KedaOperator(Policy):
     """The operator's loop: activates, deactivates, and nothing else."""
 
     def __init__(self, spec: ScaledObjectSpec, scalers: Scalers) -> None:
@@ -25,7 +28,7 @@ class KedaOperator:
         self._scalers = scalers
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
-        polled = self._scalers.poll(view, now_s)
+        polled = self._scalers.poll(view, now_s, fleet.effective, pods_of(fleet))
         target, reason = operator_target(
             self.spec, self.state, fleet.effective, polled.active, polled.error, now_s
         )
@@ -46,8 +49,13 @@ class KedaHpa(HpaPolicy):
         super().__init__(made, settings)
         resources = made.metrics[len(made.metrics) - sum(m.source == "Resource" for m in made.metrics) :]
         self.reads = (*scalers.reads, *(metric.query for metric in resources))
-        self.sources = scalers.sources
         self._scalers = scalers
+
+    def metric_queries(self) -> Sequence[MetricQuery | None]:
+        sources = self._scalers.sources
+        read = [source.query if isinstance(source, MetricTrigger) else None for source in sources]
+        totals = read if self._scalers.spec.modifiers is None else [None]  # a formula reads several
+        return [*totals, *(metric.query for metric in self.spec.metrics[len(totals) :])]
 
     def read_total(
         self, index: int, metric: HpaMetric, current: int, pods: Sequence[Pod], view: View, now_s: float
@@ -55,13 +63,13 @@ class KedaHpa(HpaPolicy):
         return self._scalers.total(index, current, pods, view, now_s)
 
 
-class KedaPolicy:
+class KedaPolicy(Policy):
     """A ScaledObject: ``operator`` and ``hpa``, each a policy of its own.
 
     Args:
         spec: the manifest.
         settings: flags of the HPA controller.
-        first_at_s: time of the first poll and sync; None for one period of each.
+        first_at_s: time of the first poll and sync; None for 0 (the creation) and one period.
     """
 
     def __init__(
@@ -73,6 +81,32 @@ class KedaPolicy:
         self.hpa = KedaHpa(spec, scalers, settings)
         self.reads = self.hpa.reads
         self.loops = (
-            Loop("keda-operator", self.operator, spec.polling_interval_s, first_at_s, KEDA_OPERATOR),
-            Loop("keda-hpa", self.hpa, self.hpa.period_s, first_at_s, HPA),
+            Loop("keda-operator", self.operator, spec.polling_interval_s, first_at_s or 0.0, KEDA_OPERATOR),
+            Loop("keda-hpa", self.hpa, self.hpa.settings.sync_period_s, first_at_s, HPA),
+        )
+        smallest = spec.min_replicas if spec.idle_replicas is None else spec.idle_replicas
+        self.may_empty_fleet = smallest == 0 and not any(isinstance(t, CronTrigger) for t in spec.triggers)
+
+    def caveats(self, facts: FleetFacts) -> Iterator[str]:
+        yield from doubtful_formula(self.spec, facts.ceiling)
+        if self.spec.fallback is not None and not self.spec.has_valid_fallback:
+            yield "the fallback has no effect: beside a formula KEDA takes it only where the target is a whole number"
+        for trigger in self.spec.triggers:
+            if isinstance(trigger, MetricTrigger):
+                yield from _activation(trigger, self.spec.max_replicas, facts)
+        if self.spec.modifiers is None:
+            yield from self.hpa.caveats(facts)
+
+
+def _activation(trigger: MetricTrigger, max_replicas: int, facts: FleetFacts) -> Iterator[str]:
+    if trigger.activation < 0:
+        yield (
+            f"{trigger.name or trigger.query} is never below 0, so with the activation threshold "
+            f"{trigger.activation:g} it is active for ever"
+        )
+    top = facts.ceiling(trigger.query, max_replicas)
+    if top is not None and trigger.activation >= top:
+        yield (
+            f"{trigger.name or trigger.query} is never above {top:g}, so the activation threshold "
+            f"{trigger.activation:g} never wakes the fleet"
         )

@@ -9,7 +9,13 @@ from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import CronWindow
 
-FALLBACK_BEHAVIORS = ("static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower")
+FALLBACK_BEHAVIORS = (
+    "static",
+    "currentReplicas",
+    "currentReplicasIfHigher",
+    "currentReplicasIfLower",
+    "scalingModifiers",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,7 @@ class MetricTrigger:
         name: for formulas and messages.
         ignore_null: whether no data counts as 0; else it is an error.
         use_cached: whether the HPA gets the value of the last poll.
+        one_series: whether the query gives one number; else it gives one a worker, and fails with several workers.
     """
 
     query: MetricQuery
@@ -33,6 +40,7 @@ class MetricTrigger:
     name: str = ""
     ignore_null: bool = True
     use_cached: bool = False
+    one_series: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +106,10 @@ class ScaledObjectSpec:
     behavior: HpaBehavior | None = None
     modifiers: Modifiers | None = None
     name: str = ""
+
+    @property
+    def has_valid_fallback(self) -> bool:
+        """Whether the fallback is taken; with a formula KEDA wants a whole number for its target."""
+        if self.fallback is None:
+            return False
+        return self.modifiers is None or self.modifiers.target_milli % 1000 == 0

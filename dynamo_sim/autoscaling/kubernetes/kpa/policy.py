@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.kubernetes.kpa.decider import SLOT_S, Decider, DeciderConfig
 from dynamo_sim.autoscaling.kubernetes.kpa.scaler import Scaler
 from dynamo_sim.autoscaling.kubernetes.kpa.settings import KpaSettings
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
-from dynamo_sim.autoscaling.loop import KNATIVE, Loop
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.policy import KNATIVE, Loop, Policy
+from dynamo_sim.metrics.readings import Reading, Threshold
 
 SCRAPE_S = 1.0
 """Seconds between two scrapes."""
@@ -20,15 +24,13 @@ _IN_FRONT = MetricQuery("router_queue_s", "increase", window_s=SCRAPE_S)
 _WAITING = MetricQuery("router_queue")
 
 
-class KpaScrape:
+class KpaScrape(Policy):
     """Fills both windows, once a second.
 
     The request-seconds the workers spent in the last second are their time-weighted mean concurrency in it.
     """
 
-    silent = True
-    """Its looks decide nothing and are not recorded."""
-
+    is_recorded = False
     direct = True
 
     def __init__(self, settings: KpaSettings) -> None:
@@ -46,7 +48,7 @@ class KpaScrape:
         return Decision(None, "scrape")
 
 
-class KpaTick:
+class KpaTick(Policy):
     """Decides, every two seconds."""
 
     reads = ()
@@ -57,6 +59,11 @@ class KpaTick:
         self.scaler = Scaler(settings)
         self.decider: Decider | None = None
         self._scrape = scrape
+
+    def readings(self) -> list[Reading]:
+        unit = "requests" if self.settings.metric == "concurrency" else "requests/s"
+        limit = Threshold(self.settings.target_value, per_worker=True)
+        return [Reading(name, f"{unit} in total", (limit,)) for name in ("stable", "panic")]
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
         settings, active = self.settings, fleet.active
@@ -85,7 +92,7 @@ class KpaTick:
         return Decision(target, reason, tick.desired, tick.desired, values, hold=self.scaler.inactive)
 
 
-class KpaPolicy:
+class KpaPolicy(Policy):
     """A Knative revision's autoscaler.
 
     Args:
@@ -101,3 +108,8 @@ class KpaPolicy:
             Loop("kpa-scrape", scrape, SCRAPE_S, order=KNATIVE),
             Loop("kpa", self.tick, SLOT_S, order=KNATIVE),
         )
+
+    def caveats(self, facts: FleetFacts) -> Iterator[str]:
+        settings = self.settings
+        if settings.max_scale and settings.min_scale == settings.max_scale:
+            yield f"min-scale and max-scale are both {settings.max_scale}: nothing ever scales"

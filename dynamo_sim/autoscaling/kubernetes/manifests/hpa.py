@@ -10,7 +10,8 @@ from dynamo_sim.autoscaling.kubernetes.hpa.spec import TOTAL_TYPES, HpaBehavior,
 from dynamo_sim.autoscaling.kubernetes.manifests.behavior import read_behavior
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Section
-from dynamo_sim.autoscaling.metrics.catalogue import Kind
+from dynamo_sim.metric_catalogue import Kind
+from dynamo_sim.scenario.yaml_source import MAX_DEPTH
 from dynamo_sim.shown import shown
 
 NEW_VERSIONS = ("autoscaling/v2", "autoscaling/v2beta2")
@@ -217,7 +218,7 @@ def _made(
         section.warn(
             "", f"{name} is a counter; it is read as its rate over the window of the metrics section"
         )
-    if total and name not in options.metric_map and query.spec.per_worker:
+    if total and name not in options.metric_map and query.spec.per_worker and query.reduce == "sum":
         section.warn("", f"the metric {name} is read as the sum of {query.metric} over the workers")
     return HpaMetric(source, target_type, target, query, name)
 
@@ -232,9 +233,18 @@ def _annotation(metadata: Section, key: str) -> Section | None:
     except (TypeError, ValueError, RecursionError):
         metadata.problem("annotations", f"{key} is no JSON: {shown(annotations[key])}")
         return None
+    if _is_deeper(data, MAX_DEPTH):
+        metadata.problem("annotations", f"{key} is nested too deeply")
+        return None
     if isinstance(data, list):
         data = {"metrics": data}
     return Section(data, place, metadata.findings, metadata.line("annotations"))
+
+
+def _is_deeper(data: Any, levels: int) -> bool:
+    """Whether lists and mappings are inside each other on more than so many levels."""
+    inner = data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ()
+    return any(levels == 0 or _is_deeper(item, levels - 1) for item in inner)
 
 
 def _lower_keys(section: Section) -> Section:

@@ -20,14 +20,14 @@ from dynamo_sim.autoscaling.kubernetes.keda.spec import (
     ScaledObjectSpec,
     Trigger,
 )
-from dynamo_sim.autoscaling.kubernetes.manifests.advice import map_line_of_query
+from dynamo_sim.autoscaling.kubernetes.manifests.advice import NOTHING_FITS, map_line_of_query
 from dynamo_sim.autoscaling.kubernetes.manifests.behavior import read_behavior
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section
-from dynamo_sim.autoscaling.kubernetes.promql.reading import ends_in_zero, parse_promql
-from dynamo_sim.autoscaling.metrics.catalogue import Kind
+from dynamo_sim.autoscaling.kubernetes.promql.reading import Mapped, ends_in_zero, parse_promql
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import CronWindow, check_expression, time_zone
+from dynamo_sim.metric_catalogue import Kind
 from dynamo_sim.shown import shown
 
 _CONNECTION = (
@@ -46,6 +46,12 @@ _CONNECTION = (
     "azureManagedPrometheus",
 )
 """Where and how Prometheus is reached: nothing of it matters here."""
+
+_AUTHENTICATION = (
+    *("identityOwner", "identityId", "identityTenantId", "awsAccessKeyID", "awsSecretAccessKey"),
+    *("bearerToken", "username", "password", "ca", "cert", "key", "gcpServiceAccountName"),
+)
+"""By which right it is reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +95,9 @@ def read_scaled_object(document: Section, options: ManifestOptions) -> ScaledObj
 
 def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpec:
     spec.ignore("scaleTargetRef")
-    triggers = [
-        trigger
-        for section in spec.sections("triggers")
-        if (trigger := _trigger(section, options)) is not None
-    ]
+    written = [_trigger(section, options) for section in spec.sections("triggers")]
+    triggers = [trigger for trigger in written if trigger is not None]
+    all_read = len(triggers) == len(written)
     for name in shared_names(triggers):
         spec.problem("triggers", f"several are named {name!r}")
     if not triggers and not spec.findings.problems:
@@ -111,7 +115,10 @@ def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpe
         spec.problem("minReplicaCount", "must be at least 1 with nothing but cpu and memory triggers")
     fallback = spec.section("fallback")
     advanced = spec.section("advanced")
-    behavior, modifiers = (None, None) if advanced is None else _advanced(advanced, triggers)
+    behavior, modifiers = (None, None) if advanced is None else _advanced(advanced, triggers, all_read)
+    read_fallback = None if fallback is None else _fallback(fallback)
+    if read_fallback is not None and read_fallback.behavior == "scalingModifiers" and modifiers is None:
+        spec.problem("fallback", "behavior: scalingModifiers needs advanced.scalingModifiers.formula")
     found = ScaledObjectSpec(
         triggers=tuple(triggers),
         min_replicas=least,
@@ -120,7 +127,7 @@ def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpe
         polling_interval_s=spec.number("pollingInterval", 30.0, 1),
         cooldown_s=spec.number("cooldownPeriod", 300.0, 0),
         initial_cooldown_s=spec.number("initialCooldownPeriod", 0.0, 0),
-        fallback=None if fallback is None else _fallback(fallback),
+        fallback=read_fallback,
         behavior=behavior,
         modifiers=modifiers,
         name=name,
@@ -147,7 +154,9 @@ def _fallback(section: Section) -> Fallback:
     return found
 
 
-def _advanced(section: Section, triggers: list[Trigger]) -> tuple[HpaBehavior | None, Modifiers | None]:
+def _advanced(
+    section: Section, triggers: list[Trigger], all_read: bool
+) -> tuple[HpaBehavior | None, Modifiers | None]:
     section.ignore("restoreToOriginalReplicaCount")
     behavior = modifiers = None
     config = section.section("horizontalPodAutoscalerConfig")
@@ -158,12 +167,12 @@ def _advanced(section: Section, triggers: list[Trigger]) -> tuple[HpaBehavior | 
         config.finish()
     scaling = section.section("scalingModifiers")
     if scaling is not None and scaling.data:
-        modifiers = _modifiers(scaling, triggers)
+        modifiers = _modifiers(scaling, triggers, all_read)
     section.finish()
     return behavior, modifiers
 
 
-def _modifiers(section: Section, triggers: list[Trigger]) -> Modifiers | None:
+def _modifiers(section: Section, triggers: list[Trigger], all_read: bool) -> Modifiers | None:
     text = section.required("formula")
     target = section.milli("target")
     activation = _activation(section, "activationTarget")
@@ -176,7 +185,7 @@ def _modifiers(section: Section, triggers: list[Trigger]) -> Modifiers | None:
     except ValueError as error:
         section.problem("formula", str(error))
         return None
-    for problem in misread_names(formula, triggers):
+    for problem in misread_names(formula, triggers) if all_read else ():
         section.problem("formula", problem)
     return None if target is None else Modifiers(formula, target, activation, metric_type)
 
@@ -214,45 +223,53 @@ def _trigger(section: Section, options: ManifestOptions) -> Trigger | None:
 def _prometheus(
     metadata: Section, name: str, metric_type: str, cached: bool, options: ManifestOptions
 ) -> MetricTrigger | None:
-    metadata.ignore(*_CONNECTION)
+    metadata.ignore(*_CONNECTION, *_AUTHENTICATION)
     found = _query(metadata, name, options)
     threshold = metadata.milli("threshold")
     activation = _activation(metadata, "activationThreshold")
     ignore_null = metadata.boolean("ignoreNullValues", True, quoted=True)
-    metadata.finish()
+    metadata.ignore_rest("KEDA ignores it, too")
     if found is None or threshold is None:
         return None
-    query, or_zero = found
     return MetricTrigger(
-        query, threshold, activation, metric_type, name, ignore_null or or_zero, use_cached=cached
+        found.query,
+        threshold,
+        activation,
+        metric_type,
+        name,
+        ignore_null or found.or_zero,
+        cached,
+        one_series=not found.per_worker,
     )
 
 
-def _query(metadata: Section, name: str, options: ManifestOptions) -> tuple[MetricQuery, bool] | None:
-    """What is asked, and whether the query itself gives 0 where there is no data."""
+def _query(metadata: Section, name: str, options: ManifestOptions) -> Mapped | None:
+    """What is asked."""
     if metadata.has("metric"):
         own = _own_query(metadata)
-        return None if own is None else (own, False)
+        return None if own is None else Mapped(own)
     text = metadata.required("query").strip()
     if not text:
         return None
     mapped = options.mapped(text) or (options.mapped(name) if name else None)
     if mapped is not None:
-        return mapped, ends_in_zero(text)
+        return Mapped(mapped, or_zero=ends_in_zero(text))
     try:
         found = parse_promql(text)
     except ValueError as error:
         line = map_line_of_query(text, name)
-        metadata.problem("query", f"{error}; say what the query stands for beside the manifest: {line}")
+        advice = f"say what the query stands for beside the manifest: {line}" if line else NOTHING_FITS
+        metadata.problem("query", f"{error}; {advice}")
         return None
     for note in found.notes:
         metadata.warn("query", note)
     if found.per_worker:
-        metadata.problem(
-            "query", f"gives one series a worker, and KEDA takes only one: {_one_series(found.query)}"
+        metadata.warn(
+            "query",
+            f"gives one series a worker, and KEDA takes only one: with several workers the trigger fails; "
+            f"{_one_series(found.query)}",
         )
-        return None
-    return found.query, found.or_zero
+    return found
 
 
 def _one_series(query: MetricQuery) -> str:
@@ -284,7 +301,7 @@ def _cron(metadata: Section, name: str, cached: bool, options: ManifestOptions) 
     if not metadata.has("desiredReplicas"):
         metadata.problem("desiredReplicas", "is missing")
     desired = metadata.integer("desiredReplicas", 1, 1, quoted=True)
-    metadata.finish()
+    metadata.ignore_rest("KEDA ignores it, too")
     if not (start and end and zone):
         return None
     if start == end:
@@ -323,7 +340,7 @@ def _resource(
         if target_type == "Utilization"
         else metadata.milli("value")
     )
-    metadata.finish()
+    metadata.ignore_rest("KEDA ignores it, too")
     try:
         query = options.resource(kind)
     except ValueError as error:

@@ -8,25 +8,32 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dynamo_sim.autoscaling.decision import Policy
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.kubernetes.hpa import HpaPolicy, HpaSpec
 from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
 from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
 from dynamo_sim.autoscaling.kubernetes.manifests.hpa import read_hpa
 from dynamo_sim.autoscaling.kubernetes.manifests.keda import read_scaled_object
+from dynamo_sim.autoscaling.kubernetes.manifests.kinds import (
+    CLOUD_RUN,
+    FAMILIES,
+    NOT_MODELLED,
+    group_of,
+    groups_of,
+    is_cloud_run,
+)
 from dynamo_sim.autoscaling.kubernetes.manifests.knative import Settings, read_config, read_knative
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section, walk
 from dynamo_sim.autoscaling.kubernetes.manifests.yaml_text import Lines, read_documents
+from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.input_file import read_whole
 from dynamo_sim.shown import shown
 from dynamo_sim.sizes import MOST_YAML_BYTES
 
-MOST_OTHERS_TOLD = 5
-
-KNATIVE_KINDS = ("Service", "Configuration", "Revision", "PodAutoscaler")
+MAX_OTHERS_REPORTED = 5
+"""Documents that are no autoscaler and are reported one by one."""
 
 
 @dataclass(frozen=True)
@@ -93,20 +100,24 @@ def load_manifest(
     candidates: list[tuple[str, str, Section]] = []
     config: Settings = {}
     others: list[tuple[str, Section]] = []
+    foreign: list[tuple[str, Section]] = []
     for index, data in enumerate(documents):
         if data is None:
             continue
         section, kind, named = _open(data, index, len(documents), place, findings)
         if kind == "ConfigMap" and named == "config-autoscaler":
             config = read_config(section)
-        elif (family := _family(section, kind)) is not None:
-            candidates.append((family, named, section))
-        elif kind == "ScaledJob":
-            section.problem("", "a ScaledJob starts jobs, it does not scale a fleet")
+        elif (family := _family(section, kind)) in FAMILIES.values():
+            candidates.append((str(family), named, section))
+        elif family is not None:
+            foreign.append((family, section))
         elif kind:
             others.append((kind, section))
+    for why, section in foreign:
+        report = section.warn if candidates else section.problem
+        report("", f"{_named(section)} {why}")
     findings.refuse()
-    _tell_others(others, place, findings)
+    _report_others(others, place, findings)
     family, chosen, section = _choose(candidates, name, place, others)
     spec: HpaSpec | ScaledObjectSpec | KpaSettings
     if family == "hpa":
@@ -142,7 +153,7 @@ def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tupl
 def _open(data: Any, index: int, count: int, place: str, findings: Findings) -> tuple[Section, str, str]:
     where = place if count == 1 else f"{place}, document {index + 1}"
     if not isinstance(data, Mapping):
-        findings.problems.append(f"{where}: must be a mapping with kind and spec, got {str(data)[:40]!r}")
+        findings.problems.append(f"{where}: must be a mapping with kind and spec, got {shown(data, 40)}")
         return Section({}, where, findings), "", ""
     kind = data.get("kind")
     metadata = data.get("metadata")
@@ -157,22 +168,35 @@ def _open(data: Any, index: int, count: int, place: str, findings: Findings) -> 
 
 
 def _family(section: Section, kind: str) -> str | None:
+    """The family of an autoscaler, or why it is none of those that are modelled; None for any other document."""
     version = section.data.get("apiVersion")
-    version = version if isinstance(version, str) else ""
-    if kind == "HorizontalPodAutoscaler":
-        return "hpa"
-    if kind == "ScaledObject":
-        return "keda"
-    if kind == "PodAutoscaler" or (kind in KNATIVE_KINDS and "knative.dev/" in version):
-        return "kpa"
-    return None
+    if version is not None and not isinstance(version, str):
+        section.problem("apiVersion", f"must be a text, got {shown(version)}")
+        return None
+    group = group_of(kind, version)
+    family = FAMILIES.get((group, kind))
+    if family == "kpa" and is_cloud_run(section.data):
+        return CLOUD_RUN
+    found = family or NOT_MODELLED.get((group, kind))
+    known = groups_of(kind)
+    if found is None and "Autoscal" in kind and known:
+        got = "it is missing" if version is None else f"got {shown(version)}"
+        section.problem("apiVersion", f"of a {kind} must be one of {', '.join(known)}; {got}")
+    if found is None and kind == "ScaledObject":
+        section.problem("apiVersion", f"must be keda.sh/v1alpha1, got {shown(version)}")
+    return found
 
 
-def _tell_others(others: list[tuple[str, Section]], place: str, findings: Findings) -> None:
+def _named(section: Section) -> str:
+    kind = str(section.data["kind"])
+    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+
+
+def _report_others(others: list[tuple[str, Section]], place: str, findings: Findings) -> None:
     """Warn about documents that are no autoscaler; where there are many, in one line."""
-    if len(others) <= MOST_OTHERS_TOLD:
-        for kind, section in others:
-            section.warn("", f"a {kind} is no autoscaler and is not read")
+    if len(others) <= MAX_OTHERS_REPORTED:
+        for _, section in others:
+            section.warn("", f"{_named(section)} is no autoscaler and is not read")
         return
     counted = ", ".join(f"{count} {kind}" for kind, count in Counter(kind for kind, _ in others).items())
     findings.warnings.append(

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaSettings
-from dynamo_sim.autoscaling.kubernetes.manifests.advice import map_line
+from dynamo_sim.autoscaling.kubernetes.manifests.advice import NOTHING_FITS, map_line
 from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import DEFAULT_START
+from dynamo_sim.metric_catalogue import METRICS, Kind, is_pooled
 from dynamo_sim.shown import shown
 
 RESOURCES = ("cpu", "memory")
@@ -67,26 +67,28 @@ class ManifestOptions:
         if mapped is not None:
             return mapped
         if name in METRICS:
-            metric, scale, single = name, 1.0, False
+            metric, scale, pooled = name, 1.0, ""
         else:
             series = find_series(name)
             if series is None or series.part:
+                line = map_line(name, total)
                 raise ValueError(
-                    f"there is no counterpart of the metric {name!r}; say what it stands for beside the manifest: "
-                    f"{map_line(name)}"
+                    f"there is no counterpart of the metric {name!r}; "
+                    + (f"say what it stands for beside the manifest: {line}" if line else NOTHING_FITS)
                 )
-            metric, scale, single = series.metric, series.scale, series.single
+            metric, scale, pooled = series.metric, series.scale, series.pooled
         spec = METRICS[metric]
         if spec.kind is Kind.HISTOGRAM:
             raise ValueError(
                 f"{name!r} is a histogram; say which percentile is meant, beside the manifest: "
-                f"{map_line(name, metric)}"
+                f"{map_line(name, total, metric)}"
             )
-        if single and not total:
+        if pooled and not total:
             raise ValueError(f"{name!r} is one series for the whole fleet, not one a worker")
         if not spec.per_worker and not total:
             raise ValueError(f"{metric} is one value for the whole fleet, not one a worker")
-        return MetricQuery(metric, reduce="sum" if total else None, scale=scale)
+        reduce = "merge" if pooled and is_pooled(spec) else pooled or "sum"
+        return MetricQuery(metric, reduce=reduce if total else None, scale=scale)
 
     def resource(self, name: str) -> MetricQuery:
         """The query of a resource.

@@ -16,7 +16,17 @@ from dynamo_sim.shown import shown
 LARGEST_INTEGER = 2**31 - 1
 """Kubernetes counts replicas and seconds in 32 bits."""
 
-DEEPEST_LIST = 20
+MAX_LIST_DEPTH = 20
+"""Lists inside Lists."""
+
+MAX_DOCUMENTS = 10_000
+"""Documents of one manifest, Lists unpacked."""
+
+MAX_ENTRIES = 100
+"""Entries of a list, such as triggers; nobody writes more by hand."""
+
+MAX_UNKNOWN_KEYS = 20
+"""Unknown keys of one section that are reported one by one."""
 
 LARGEST_NUMBER = 1e15
 """What is larger than any number of a manifest can sensibly be."""
@@ -117,10 +127,18 @@ class Section:
 
     def finish(self) -> None:
         """Refuse keys nobody has asked for."""
-        for key in self.data:
-            if key not in self._known:
-                near = get_close_matches(str(key), self._known, n=1)
-                self.problem(str(key), "unknown key" + (f"; did you mean {near[0]!r}?" if near else ""))
+        unknown = [key for key in self.data if key not in self._known]
+        for key in unknown[:MAX_UNKNOWN_KEYS]:
+            near = get_close_matches(str(key), self._known, n=1)
+            self.problem(str(key), "unknown key" + (f"; did you mean {near[0]!r}?" if near else ""))
+        if len(unknown) > MAX_UNKNOWN_KEYS:
+            self.problem("", f"has {len(unknown) - MAX_UNKNOWN_KEYS:,} more unknown keys")
+
+    def ignore_rest(self, why: str) -> None:
+        """Warn about keys nobody has asked for."""
+        for key in [key for key in self.data if key not in self._known][:MAX_UNKNOWN_KEYS]:
+            near = get_close_matches(str(key), self._known, n=1)
+            self.warn(str(key), f"unknown key; {why}" + (f" (did you mean {near[0]!r}?)" if near else ""))
 
     # ------------------------------------------------------------ values
 
@@ -150,6 +168,9 @@ class Section:
         found = self.get(key, [])
         if not isinstance(found, list):
             self.problem(key, f"must be a list, got {shown(found)}")
+            return []
+        if len(found) > MAX_ENTRIES:
+            self.problem(key, f"has {len(found):,} entries; at most {MAX_ENTRIES} are read")
             return []
         return [
             Section(item, f"{self.at(key)}[{index}]", self.findings, self.line(key))
@@ -253,20 +274,27 @@ def duration_s(text: str) -> float | None:
     return seconds if seconds <= LONGEST_DURATION_S else None
 
 
-def walk(data: Any, around: tuple[int, ...] = ()) -> Iterator[Any]:
+def walk(data: Any) -> Iterator[Any]:
     """A document, or the items of a ``List``; a list that contains itself is left out.
 
-    Args:
-        data: the document.
-        around: identities of the lists it is in.
+    Raises:
+        ScenarioError: Lists in Lists without end, or with more documents than a file can sensibly have.
     """
+    yield from _walk(data, (), [0])
+
+
+def _walk(data: Any, around: tuple[int, ...], seen: list[int]) -> Iterator[Any]:
+    """As `walk`, inside the Lists ``around``, after ``seen[0]`` documents."""
+    seen[0] += 1
+    if seen[0] > MAX_DOCUMENTS:
+        raise ScenarioError(f"a manifest of more than {MAX_DOCUMENTS:,} documents is not read")
     if not isinstance(data, Mapping) or data.get("kind") != "List":
         yield data
-    elif len(around) > DEEPEST_LIST:
-        raise ScenarioError(f"Lists in more than {DEEPEST_LIST} Lists are not read")
+    elif len(around) > MAX_LIST_DEPTH:
+        raise ScenarioError(f"Lists in more than {MAX_LIST_DEPTH} Lists are not read")
     elif id(data) not in around:
         items = data.get("items") or ()
         if not isinstance(items, list | tuple):
             raise ScenarioError(f"the items of a List must be a list, got {shown(items)}")
         for item in items:
-            yield from walk(item, (*around, id(data)))
+            yield from _walk(item, (*around, id(data)), seen)

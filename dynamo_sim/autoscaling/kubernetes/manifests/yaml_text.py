@@ -9,6 +9,11 @@ from typing import Any
 import yaml
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.yaml_source import HALF_A_LETTER, MAX_DEPTH
+from dynamo_sim.shown import with_whole_letters
+
+MAX_MERGED_KEYS = 100_000
+"""Keys that ``<<`` may bring into mappings; beyond it a small file would fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,26 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, stream: str, lines: dict[int, Lines]) -> None:
         super().__init__(stream)
         self._lines = lines
+        self._depth = 0
+        self._merged = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """A node, unless it is inside of too many others."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH + 1:
+            raise RecursionError
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def compose_scalar_node(self, anchor: dict[str, Any]) -> yaml.ScalarNode:
+        """A text or a number; half of a letter is none."""
+        node = super().compose_scalar_node(anchor)
+        text = with_whole_letters(node.value)
+        if text is None:
+            raise yaml.constructor.ConstructorError(None, None, HALF_A_LETTER, node.start_mark)
+        node.value = text
+        return node
 
     def construct_noted_mapping(self, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
         """A mapping, whose lines are kept."""
@@ -94,7 +119,13 @@ class _Loader(yaml.SafeLoader):
                     None, None, f"duplicate key {key.value!r}; the first is on line {line}", key.start_mark
                 )
             first[key.value] = key
+        written = len(node.value)
         super().flatten_mapping(node)
+        self._merged += max(0, len(node.value) - written)
+        if self._merged > MAX_MERGED_KEYS:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"<< brings in more than {MAX_MERGED_KEYS:,} keys", node.start_mark
+            )
 
     def construct_number(self, node: yaml.ScalarNode) -> Any:
         """A number; one of thousands of digits is none, and 1:30 is a text."""

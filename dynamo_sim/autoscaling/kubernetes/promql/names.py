@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind
+from dynamo_sim.metric_catalogue import METRICS, Kind
 
 SECONDS = 0.001
 """Times are in seconds there and in milliseconds here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class NamedSeries:
     """What stands behind a name.
 
     Attributes:
         metric: ours.
         scale: from our unit to theirs.
-        single: one series for the whole fleet (a front door), whose value is the sum over our workers.
+        pooled: how one series for the whole fleet is made of our workers (``sum``: a frontend counts all requests;
+            ``avg``: the mean of a pool); empty where every worker has a series of its own.
         part: ``bucket``, ``sum`` or ``count`` of a histogram; empty for the metric itself.
     """
 
     metric: str
     scale: float = 1.0
-    single: bool = False
+    pooled: str = ""
     part: str = ""
 
 
@@ -58,7 +60,7 @@ _ENGINES: dict[str, str] = {
     "dynamo_frontend_worker_active_prefill_tokens": "active_prefill_tokens",
 }
 
-_FRONT_DOOR: dict[str, str] = {
+_FRONTEND: dict[str, str] = {
     "dynamo_frontend_queued_requests": "waiting",
     "dynamo_frontend_inflight_requests": "in_flight",
     "dynamo_frontend_router_queue_pending_requests": "router_queue",
@@ -68,28 +70,48 @@ _FRONT_DOOR: dict[str, str] = {
     "dynamo_frontend_output_tokens_total": "generated_tokens",
     "dynamo_frontend_requests_total": "requests_finished",
     "dynamo_component_router_kv_hit_rate": "prefix_hit_rate",
+    "inference_extension_flow_control_queue_size": "router_queue",
 }
 
+_POOL_MEANS: dict[str, str] = {
+    "inference_pool_average_queue_size": "waiting",
+    "inference_pool_average_kv_cache_utilization": "kv_usage",
+    "inference_pool_average_running_requests": "running",
+}
 
-def find_series(name: str) -> Series | None:
-    """The series of a Prometheus name (``:`` and ``_`` are equal), or None."""
-    plain = name.replace(":", "_")
+_GOOGLE = re.compile(
+    r"prometheus\.googleapis\.com[|/]([^|/]+)[|/](?:gauge|counter|histogram|summary|unknown)"
+)
+"""As an adapter of Google Cloud names the metric of a managed Prometheus."""
+
+
+def plain_name(name: str) -> str:
+    """The Prometheus name behind a name that an adapter made."""
+    google = _GOOGLE.fullmatch(name)
+    return google[1] if google else name
+
+
+def find_series(name: str) -> NamedSeries | None:
+    """The series of a Prometheus name, or None; ``:`` and ``_`` are equal, and ``vllm:`` may be left out."""
+    plain = plain_name(name).replace(":", "_")
     found = _TABLE.get(plain)
     if found is not None:
         return found
     for part in ("bucket", "sum", "count"):
         base = _TABLE.get(plain.removesuffix(f"_{part}"))
         if plain.endswith(f"_{part}") and base is not None and METRICS[base.metric].kind is Kind.HISTOGRAM:
-            return Series(base.metric, base.scale, base.single, part)
+            return replace(base, part=part)
     return None
 
 
-def _table() -> dict[str, Series]:
+def _table() -> dict[str, NamedSeries]:
     table = {}
-    for names, single in ((_ENGINES, False), (_FRONT_DOOR, True)):
+    for names, pooled in ((_ENGINES, ""), (_FRONTEND, "sum"), (_POOL_MEANS, "avg")):
         for name, metric in names.items():
             scale = SECONDS if METRICS[metric].kind is Kind.HISTOGRAM else 1.0
-            table[name.replace(":", "_")] = Series(metric, scale, single)
+            table[name.replace(":", "_")] = NamedSeries(metric, scale, pooled)
+            if name.startswith("vllm:"):  # an adapter may drop the part before the colon
+                table[name.removeprefix("vllm:")] = NamedSeries(metric, scale, pooled)
     return table
 
 

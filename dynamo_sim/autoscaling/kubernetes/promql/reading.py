@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-from dynamo_sim.autoscaling.kubernetes.promql.names import Series, find_series
+from dynamo_sim.autoscaling.kubernetes.promql.names import NamedSeries, find_series
 from dynamo_sim.autoscaling.kubernetes.promql.tree import (
     Aggregation,
     Binary,
@@ -18,8 +18,8 @@ from dynamo_sim.autoscaling.kubernetes.promql.tree import (
     Unmapped,
     parse_tree,
 )
-from dynamo_sim.autoscaling.metrics.catalogue import METRICS, Kind
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.metric_catalogue import METRICS, Kind
 
 WORKER_LABELS = {
     "pod",
@@ -47,7 +47,7 @@ class Mapped:
     """
 
     query: MetricQuery
-    per_worker: bool
+    per_worker: bool = False
     notes: tuple[str, ...] = ()
     or_zero: bool = False
 
@@ -56,7 +56,7 @@ class Mapped:
 class _Vector:
     """A partial result: a series, what was done over time, and how workers were put together."""
 
-    series: Series
+    series: NamedSeries
     over: str | None = None
     window_s: float | None = None
     reduce: str | None = None
@@ -67,7 +67,7 @@ class _Vector:
     @property
     def shape(self) -> tuple[object, ...]:
         """What two sides of an operator must have in common."""
-        return self.over, self.window_s, self.reduce, self.series.single, self.scale
+        return self.over, self.window_s, self.reduce, self.series.pooled, self.scale
 
 
 def parse_promql(text: str) -> Mapped:
@@ -262,7 +262,7 @@ def _question(vector: _Vector) -> tuple[MetricQuery, bool]:
     counted = metric.kind is Kind.HISTOGRAM and over == "rate"
     if counted and reduce == "merge":
         reduce = "sum"
-    if series.single or not metric.per_worker:
-        reduce = "merge" if pooled and not counted else "sum"
+    if series.pooled or not metric.per_worker:
+        reduce = "merge" if pooled and not counted else series.pooled or "sum"
     per_worker = reduce is None
     return MetricQuery(series.metric, over, reduce, vector.window_s, scale), per_worker

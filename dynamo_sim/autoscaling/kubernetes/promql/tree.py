@@ -13,10 +13,10 @@ FUNCTIONS = ("rate", "increase", "avg_over_time", "histogram_quantile")
 
 _TOKEN = re.compile(
     r"""(?:
-    (?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?(?![\w:])|\.\d+)
+    (?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?![\w:])|\.\d+)
   | (?P<name>[A-Za-z_:][\w:]*)
   | (?P<labels>\{(?:[^{}"']|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')*\})
-  | (?P<range>\[[^\]]*\])
+  | (?P<range>\[[^\[\]]*\])
   | (?P<operator>==|!=|<=|>=|[-+*/%^<>@(),])
   | (?P<other>\S)
     )""",
@@ -26,8 +26,14 @@ _TOKEN = re.compile(
 _BETWEEN = re.compile(r"(?:\s|\#[^\n]*)*")
 """Spaces and comments."""
 
-MOST_TOKENS = 200
+MAX_TOKENS = 200
 """Longer queries are refused; nobody writes them by hand."""
+
+MAX_LETTERS = 10_000
+"""Of a query, which the label selectors may make long."""
+
+MAX_DEPTH = 50
+"""Brackets and functions inside each other."""
 
 
 class Unmapped(ValueError):
@@ -98,11 +104,16 @@ def _end(match: re.Match[str] | None) -> int:
 class _Parser:
     def __init__(self, query: str) -> None:
         self._tokens: list[tuple[str, str]] = []
+        self._depth = 0
+        if len(query) > MAX_LETTERS:
+            raise Unmapped(f"a query of more than {MAX_LETTERS:,} letters is not understood")
         at = _end(_BETWEEN.match(query))
         while at < len(query):
             match = _TOKEN.match(query, at)
             assert match is not None and match.lastgroup is not None
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
+            if len(self._tokens) > MAX_TOKENS:
+                raise Unmapped(f"a query of more than {MAX_TOKENS} parts is not understood")
             at = _end(_BETWEEN.match(query, match.end()))
         self._at = 0
 
@@ -133,6 +144,9 @@ class _Parser:
 
     def _whole(self) -> Tree:
         """A sum, and what is there instead of no data."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Unmapped("a query that is nested so deeply is not understood")
         tree = self._sum()
         while self._take("or") is not None:
             words = [self._peek(ahead)[1] for ahead in range(4)]
@@ -142,6 +156,7 @@ class _Parser:
                 self._refuse(f"or vector({words[2]}) with another number than 0")
             self._at += 4
             tree = OrZero(tree)
+        self._depth -= 1
         return tree
 
     def _sum(self) -> Tree:
@@ -159,8 +174,6 @@ class _Parser:
         return left
 
     def _atom(self) -> Tree:
-        if self._at > MOST_TOKENS:
-            raise Unmapped(f"a query of more than {MOST_TOKENS} parts")
         kind, text = self._peek()
         if kind == "operator" and text == "(":
             self._at += 1

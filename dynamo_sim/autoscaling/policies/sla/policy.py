@@ -3,98 +3,82 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import Any
 
 from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View, WorkerPhase
 from dynamo_sim.autoscaling.policies.forecast import exponential_smoothing, forecast
 from dynamo_sim.autoscaling.policies.sla.capacity import EngineLimits, Traffic, requests_per_second
 from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel
 from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor, Predictor
 from dynamo_sim.autoscaling.policies.sla.worker_load import Estimator, WorkerLoad
-
-MODES = ("load", "throughput", "both")
-
-
-@dataclass(frozen=True, slots=True)
-class SlaSettings:
-    """Keys of the policy (times in seconds where not said otherwise).
-
-    Attributes:
-        ttft_ms, itl_ms: the targets.
-        predictor: ``constant``, ``kalman`` or ``holt_winters`` (needs the extra ``predictive``).
-        sensitivity: share of a target that must be kept after a scale-in.
-        mode: ``load`` reacts, ``throughput`` plans for the next interval, ``both`` reacts above the plan.
-        stale_s: a worker without a pass for so long counts as idle.
-        max_step: most workers added at once; None for no limit.
-        strict: the planner's own rules: last snapshots never age, nothing is decided while workers start, one step
-            at a time.
-
-    Raises:
-        ValueError: a value makes no sense.
-    """
-
-    ttft_ms: float
-    itl_ms: float
-    interval_s: float = 5.0
-    throughput_interval_s: float = 60.0
-    predictor: str = "constant"
-    sensitivity: float = 0.8
-    mode: str = "both"
-    min_workers: int = 1
-    stale_s: float = 10.0
-    max_step: int | None = None
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ValueError(f"mode is one of {', '.join(MODES)}, got {self.mode!r}")
-        if self.predictor not in ("constant", "kalman", "holt_winters"):
-            raise ValueError(f"predictor is constant, kalman or holt_winters, got {self.predictor!r}")
-        if not (self.ttft_ms > 0 and self.itl_ms > 0 and self.interval_s > 0):
-            raise ValueError("ttft_ms, itl_ms and interval_s are above 0")
-        if self.mode != "load" and not self.throughput_interval_s >= self.interval_s:
-            raise ValueError("throughput_interval_s is at least interval_s")
-        if self.max_step is not None and self.max_step < 1:
-            raise ValueError("max_step is at least 1")
+from dynamo_sim.autoscaling.policy import Policy
+from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.scenario.scaling_policies import SlaScaling
 
 
-class SlaPolicy:
+class SlaPolicy(Policy):
     """Scales an aggregated fleet by what its passes say.
 
     Args:
-        settings: targets and habits.
+        spec: its keys, both targets among them.
         limits: of one worker.
+
+    Raises:
+        ValueError: a target is missing.
     """
 
     reads = ()
     direct = True
     needs_passes = True
 
-    def __init__(self, settings: SlaSettings, limits: EngineLimits | None = None) -> None:
-        self.settings = settings
+    def __init__(self, spec: SlaScaling, limits: EngineLimits | None = None) -> None:
+        if spec.ttft_ms is None or spec.itl_ms is None:
+            raise ValueError("ttft_ms and itl_ms are needed, here or in the section sla")
+        self.spec = spec
+        self.ttft_ms, self.itl_ms = spec.ttft_ms, spec.itl_ms
         self.limits = limits or EngineLimits()
-        self.period_s = settings.interval_s
+        self.period_s = spec.interval_s
         self.model = PassModel()
         self.floor: int | None = None
         self._last_pass: dict[int, tuple[float, Mapping[str, Any]]] = {}
         self._traffic = Traffic(0.0, 0.0)
-        make = _predictor(settings.predictor)
+        make = _predictor(spec.predictor)
         self._requests, self._isl, self._osl = make(), make(), make()
         self._since_s = 0.0
         self._window = _Window()
+
+    def readings(self) -> list[Reading]:
+        return [
+            Reading("estimated_ttft_ms", "ms", (Threshold(self.ttft_ms),)),
+            Reading("estimated_itl_ms", "ms", (Threshold(self.itl_ms),)),
+            Reading("demand_rps", "requests/s"),
+            Reading("capacity_rps", "requests/s"),
+            Reading("predicted_isl", "tokens"),
+            Reading("predicted_osl", "tokens"),
+        ]
+
+    def caveats(self, facts: FleetFacts) -> Iterator[str]:
+        endless = "" if facts.max_workers is not None else "; without max_workers it will ask for ever more"
+        targets = {"ttft_ms": self.ttft_ms, "itl_ms": self.itl_ms}
+        for (name, target), fastest in zip(targets.items(), facts.fastest_ms(), strict=True):
+            if target < fastest:
+                yield (
+                    f"{name} {target:g} is less than the {fastest:.4g} ms that a single token takes on an idle worker: "
+                    f"no fleet keeps it{endless}"
+                )
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
         tick = view.bridge()
         self._observe(tick, now_s)
         values: dict[str, float | None] = {}
         planned: Decision | None = None
-        if self.settings.mode != "load" and now_s >= self._since_s + self.settings.throughput_interval_s:
+        if self.spec.mode != "load" and now_s >= self._since_s + self.spec.throughput_interval_s:
             planned = self._plan(now_s, values)
-        if self.settings.mode == "throughput":
+        if self.spec.mode == "throughput":
             return planned or Decision(None, "between intervals", values=values)
         return self._react(now_s, fleet, values)
 
@@ -121,9 +105,9 @@ class SlaPolicy:
         loads = []
         for worker in active:
             at_s, row = self._last_pass.get(worker, (-math.inf, None))
-            if row is None and self.settings.strict:
+            if row is None and self.spec.strict:
                 return None
-            stale = row is None or (not self.settings.strict and now_s - at_s > self.settings.stale_s)
+            stale = row is None or (not self.spec.strict and now_s - at_s > self.spec.stale_s)
             loads.append(WorkerLoad() if stale or row is None else WorkerLoad.of_pass(row))
         return loads
 
@@ -144,19 +128,17 @@ class SlaPolicy:
         if not self.model.is_ready or isl <= 0 or osl <= 0:
             return Decision(None, "model not ready", values=values)
         ahead = Traffic(isl, osl, self._traffic.hit_rate, self._traffic.accept_length)
-        rate = requests_per_second(
-            self.model, self.limits, ahead, self.settings.ttft_ms, self.settings.itl_ms
-        )
+        rate = requests_per_second(self.model, self.limits, ahead, self.ttft_ms, self.itl_ms)
         values["capacity_rps"] = rate
-        self.floor = max(math.ceil(demand / rate), self.settings.min_workers)
+        self.floor = max(math.ceil(demand / rate), self.spec.min_workers)
         return Decision(self.floor, "throughput", self.floor, values=values)
 
     # ------------------------------------------------------------ load
 
     def _react(self, now_s: float, fleet: FleetView, values: dict[str, float | None]) -> Decision:
-        settings, active, effective = self.settings, fleet.active, fleet.effective
-        floor = max(self.floor or 0, settings.min_workers)
-        if settings.strict and fleet.starting:
+        spec, active, effective = self.spec, fleet.active, fleet.effective
+        floor = max(self.floor or 0, spec.min_workers)
+        if spec.strict and fleet.starting:
             return Decision(None, "scaling_in_progress", values=values)
         loads = self._loads(now_s, fleet)
         if loads is None:
@@ -170,8 +152,8 @@ class SlaPolicy:
         ttfts = [estimator.ttft_ms(load) for load in loads]
         itls = [estimator.itl_ms(load) for load in loads]
         values |= {"estimated_ttft_ms": max(ttfts), "estimated_itl_ms": max(itls), "floor": float(floor)}
-        if min(ttfts) > settings.ttft_ms or min(itls) > settings.itl_ms:
-            wish = active + 1 if settings.strict else self._enough(estimator, loads)
+        if min(ttfts) > self.ttft_ms or min(itls) > self.itl_ms:
+            wish = active + 1 if spec.strict else self._enough(estimator, loads)
             reason = "scale_up" if max(wish, floor) > effective else "starting workers suffice"
             return Decision(max(wish, floor, effective), reason, wish, values=values)
         survivors = active if fleet.starting else active - 1
@@ -186,24 +168,24 @@ class SlaPolicy:
 
     def _enough(self, estimator: Estimator, loads: list[WorkerLoad]) -> int:
         """The smallest fleet for which the median worker would meet both targets."""
-        settings, active = self.settings, len(loads)
-        most = settings.max_step or max(active, 8)
+        spec, active = self.spec, len(loads)
+        most = spec.max_step or max(active, 8)
         for more in range(1, most + 1):
             scale = active / (active + more)
             ttft = median(estimator.ttft_ms(load, scale, scale) for load in loads)
             itl = median(estimator.itl_ms(load, scale) for load in loads)
-            if ttft <= settings.ttft_ms and itl <= settings.itl_ms:
+            if ttft <= self.ttft_ms and itl <= self.itl_ms:
                 return active + more
         return active + most
 
     def _fits(self, estimator: Estimator, load: WorkerLoad, scale: float) -> bool:
         """Whether a worker would keep its targets, with margin, when the others' load is added to it."""
-        settings = self.settings
+        spec = self.spec
         own = estimator.ttft_ms(load, 0.0, scale, all_decodes=True)
         queued = estimator.ttft_ms(load, scale, scale, all_decodes=True) - own
-        if queued >= (settings.ttft_ms - own) * settings.sensitivity:
+        if queued >= (self.ttft_ms - own) * spec.sensitivity:
             return False
-        if estimator.itl_ms(load, scale, prompts_too=True) >= settings.itl_ms * settings.sensitivity:
+        if estimator.itl_ms(load, scale, prompts_too=True) >= self.itl_ms * spec.sensitivity:
             return False
         room = self.limits.max_kv_tokens
         return room is None or load.kv_tokens * scale < room

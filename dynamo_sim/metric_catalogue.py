@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -90,10 +92,61 @@ WORKER_COUNTERS = tuple(m.name for m in METRICS.values() if m.kind is Kind.COUNT
 """What a worker is sampled for: values that only grow, from 0 at its start."""
 
 FLEET_GAUGES = tuple(m.name for m in METRICS.values() if m.kind is Kind.GAUGE and not m.per_worker)
-"""What the front door is sampled for: values that go up and down."""
+"""What the frontend queue is sampled for: values that go up and down."""
 
 FLEET_COUNTERS = tuple(m.name for m in METRICS.values() if m.kind is Kind.COUNTER and not m.per_worker)
-"""What the front door is sampled for: values that only grow."""
+"""What the frontend queue is sampled for: values that only grow."""
 
 HISTOGRAMS = tuple(m.name for m in METRICS.values() if m.kind is Kind.HISTOGRAM)
 """Metrics of which every observation counts, not a value at a time."""
+
+OVER = {
+    Kind.GAUGE: ("last", "avg"),
+    Kind.COUNTER: ("rate", "increase"),
+    Kind.RATIO: ("rate",),
+    Kind.HISTOGRAM: ("mean", "rate"),
+}
+"""Ways to make one number of a worker's window, the default first; a histogram also takes ``p95`` and the like."""
+
+REDUCTIONS = ("sum", "avg", "max", "min", "merge")
+"""Ways to make one number of many workers; ``merge`` pools the observations of a histogram or the parts of a ratio."""
+
+_PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?|100)")
+
+
+def percentile_of(over: str | None) -> float | None:
+    """The percentile that a word such as ``p95`` or ``p99.9`` stands for, from 0 to 100; None for any other word."""
+    return float(over[1:]) if over is not None and _PERCENTILE.fullmatch(over) else None
+
+
+def is_pooled(metric: Metric) -> bool:
+    """Whether workers are put together by pooling what was observed, not by adding up numbers."""
+    return metric.kind in (Kind.HISTOGRAM, Kind.RATIO)
+
+
+def query_faults(metric: Metric, over: str | None, reduce: str | None) -> Iterator[tuple[str, str]]:
+    """Ways in which a metric cannot be asked for: ``over`` or ``reduce``, and what is wrong with it.
+
+    Args:
+        metric: what is asked for.
+        over, reduce: as in a `MetricQuery`; None for the default.
+    """
+    kind = metric.kind
+    if over is not None and over not in OVER[kind]:
+        is_histogram = kind is Kind.HISTOGRAM
+        if not (is_histogram and percentile_of(over) is not None):
+            words = [*OVER[kind], *(("a percentile such as p95",) if is_histogram else ())]
+            yield "over", f"found {over!r}; must be {' or '.join(words)} for {metric.name}, a {kind.value}"
+    if reduce is None:
+        return
+    possible = {
+        "avg_over_time": kind is Kind.GAUGE,
+        "merge": is_pooled(metric),
+        **dict.fromkeys(("sum", "avg", "max", "min"), True),
+    }
+    if not possible.get(reduce, False):
+        words = [word for word, is_possible in possible.items() if is_possible]
+        yield (
+            "reduce",
+            f"found {reduce!r}; is not possible for {metric.name}, a {kind.value}: only {', '.join(words)}",
+        )

@@ -1,0 +1,181 @@
+"""From the keys of a scenario to the controllers of Kubernetes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from dynamo_sim.autoscaling.kubernetes.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.hpa.quantity import quantity_milli
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
+    DEFAULT_DOWN,
+    DEFAULT_UP,
+    TOTAL_TYPES,
+    HpaBehavior,
+    HpaDirection,
+    HpaRule,
+)
+from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
+from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
+from dynamo_sim.autoscaling.kubernetes.keda.formula_check import misread_names, shared_names
+from dynamo_sim.autoscaling.kubernetes.keda.spec import (
+    CronTrigger,
+    Fallback,
+    MetricTrigger,
+    Modifiers,
+    Trigger,
+)
+from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.manifests.load import load_manifest
+from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.policy import Policy
+from dynamo_sim.cron import CronWindow, parse_start
+from dynamo_sim.scenario import cluster_policies as cluster
+
+KINDS = ("hpa", "keda", "kpa", "manifest")
+"""Kinds of policies that are made here."""
+
+
+def build_kubernetes(spec: cluster.FromManifest, folder: Path | None) -> tuple[Policy, str, list[str]]:
+    """The controller of a spec, its kind, and what has to be said about its manifest.
+
+    Args:
+        spec: of one of `KINDS`.
+        folder: of the scenario, for how messages call files.
+
+    Raises:
+        ValueError: the manifest or the keys cannot be used.
+    """
+    if spec.manifest is not None:
+        return _from_manifest(spec, folder)
+    if isinstance(spec, cluster.HpaScaling):
+        return _hpa(spec), spec.kind, []
+    if isinstance(spec, cluster.KedaScaling):
+        return _keda(spec), spec.kind, []
+    assert isinstance(spec, cluster.KpaScaling)
+    return _kpa(spec), spec.kind, []
+
+
+def _from_manifest(spec: cluster.FromManifest, folder: Path | None) -> tuple[Policy, str, list[str]]:
+    source, called = spec.manifest, None
+    if isinstance(source, str) and not cluster.is_inline(source):
+        source = Path(source)
+        called = _as_written(source, folder)
+    manifest = load_manifest(source, _options(spec), spec.name, called)
+    if spec.kind not in ("manifest", manifest.kind):  # type: ignore[attr-defined]
+        raise ValueError(f"the manifest is one of kind {manifest.kind!r}, not {spec.kind!r}")  # type: ignore[attr-defined]
+    return manifest.policy(), manifest.kind, list(manifest.warnings)
+
+
+def _hpa(spec: cluster.HpaScaling) -> Policy:
+    metrics = tuple(
+        HpaMetric(
+            metric.source,
+            metric.target_type,
+            quantity_milli(metric.target),
+            MetricQuery.of_fleet(metric) if metric.source in TOTAL_TYPES else MetricQuery.of(metric),
+            metric.name,
+        )
+        for metric in spec.metrics
+    )
+    assert spec.max_replicas is not None
+    made = HpaSpec(spec.max_replicas, spec.min_replicas, metrics, _behavior(spec.behavior))
+    return HpaPolicy(made, _hpa_settings(spec))
+
+
+def _keda(spec: cluster.KedaScaling) -> Policy:
+    triggers = tuple(_trigger(trigger, spec) for trigger in spec.triggers)
+    made = ScaledObjectSpec(
+        triggers=triggers,
+        min_replicas=spec.min_replicas,
+        max_replicas=spec.max_replicas,
+        idle_replicas=spec.idle_replicas,
+        polling_interval_s=spec.polling_interval_s,
+        cooldown_s=spec.cooldown_s,
+        initial_cooldown_s=spec.initial_cooldown_s,
+        fallback=None if spec.fallback is None else Fallback(**dict(spec.fallback)),
+        behavior=_behavior(spec.behavior),
+        modifiers=_modifiers(spec, triggers),
+    )
+    return KedaPolicy(made, _hpa_settings(spec))
+
+
+def _kpa(spec: cluster.KpaScaling) -> Policy:
+    own = set(type(spec).model_fields) - set(cluster.FromManifest.model_fields) - {"kind"}
+    return KpaPolicy(KpaSettings(**{key: getattr(spec, key) for key in own}))
+
+
+def _as_written(path: Path, folder: Path | None) -> str:
+    """A path as it stands in the scenario, or was given on the command line; those are absolute by now."""
+    starts = [] if folder is None else [folder]
+    with suppress(FileNotFoundError):  # a folder that is not there any more
+        starts.append(Path.cwd())
+    inside = [str(path.relative_to(start)) for start in starts if path.is_relative_to(start)]
+    beside = [os.path.relpath(path, start) for start in starts[:1]]
+    return inside[0] if inside else min(str(path), *beside, key=len)
+
+
+def _hpa_settings(spec: cluster.ManifestOptions) -> HpaSettings:
+    return HpaSettings(
+        spec.sync_period_s,
+        spec.downscale_stabilization_s,
+        spec.tolerance,
+        spec.cpu_initialization_period_s,
+        spec.initial_readiness_delay_s,
+        spec.scale_to_zero,
+    )
+
+
+def _options(spec: cluster.ManifestOptions) -> ManifestOptions:
+    return ManifestOptions(
+        _hpa_settings(spec),
+        {name: MetricQuery.of(metric) for name, metric in spec.metric_map.items()},
+        {name: MetricQuery.of(metric) for name, metric in spec.resource_map.items()},
+        parse_start(spec.start_of_run),
+    )
+
+
+def _behavior(spec: cluster.BehaviorSpec | None) -> HpaBehavior | None:
+    if spec is None:
+        return None
+    return HpaBehavior(_direction(spec.scale_up, DEFAULT_UP), _direction(spec.scale_down, DEFAULT_DOWN))
+
+
+def _direction(spec: cluster.DirectionSpec, default: HpaDirection) -> HpaDirection:
+    rules = default.rules
+    if spec.rules is not None:
+        rules = tuple(HpaRule(rule.type, rule.value, rule.period_s) for rule in spec.rules)
+    window = default.window_s if spec.stabilization_window_s is None else spec.stabilization_window_s
+    return HpaDirection(rules, spec.select, window, spec.tolerance)
+
+
+def _trigger(
+    spec: cluster.MetricTriggerSpec | cluster.CronTriggerSpec, options: cluster.KedaScaling
+) -> Trigger:
+    if isinstance(spec, cluster.CronTriggerSpec):
+        window = CronWindow(spec.start, spec.end, spec.timezone, parse_start(options.start_of_run))
+        return CronTrigger(window, spec.desired, spec.name, use_cached=spec.use_cached)
+    return MetricTrigger(
+        MetricQuery.of_fleet(spec),
+        quantity_milli(spec.threshold),
+        spec.activation,
+        spec.metric_type,
+        spec.name,
+        spec.ignore_null,
+        spec.use_cached,
+    )
+
+
+def _modifiers(spec: cluster.KedaScaling, triggers: Sequence[Trigger]) -> Modifiers | None:
+    for name in shared_names(triggers):
+        raise ValueError(f"triggers: several are named {name!r}")
+    given = spec.modifiers
+    if given is None:
+        return None
+    formula = Formula(given.formula)
+    for problem in misread_names(formula, triggers):
+        raise ValueError(f"modifiers.formula: {problem}")
+    return Modifiers(formula, quantity_milli(given.target), given.activation, given.metric_type)

@@ -1,0 +1,89 @@
+"""Writes `docs/spec/INDEX.md`: where each rule of the specifications stands in code and test.
+
+    python -m tests.spec_index
+
+It is made of the citations in the files, and of the golden cases named in `tests/parity/rules.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tests.parity.rules import RULES
+from tests.spec_citations import ROOT, SPEC, citations, documents, places, titles
+
+INDEX = SPEC / "INDEX.md"
+HEAD = """\
+# Where each rule stands
+
+Sections of the [specifications](README.md) with the files that cite them. A number such as 5.3 without a title is
+step 3 of section 5. Code is below `dynamo_sim/`, tests are below `tests/`. Golden cases are in `tests/parity/cases/`,
+by topic and number; `pytest tests/parity/test_golden.py -k vllm/25` runs one. This page is written by
+`python -m tests.spec_index`, and a test keeps it true.
+"""
+
+Cited = dict[tuple[str, str], set[str]]
+
+
+def cited_by_folder() -> tuple[Cited, Cited]:
+    """The files of the package, and those of the tests, that cite each (document, section)."""
+    code: Cited = defaultdict(set)
+    tests: Cited = defaultdict(set)
+    for file in places():
+        folder, _, name = file.relative_to(ROOT).as_posix().partition("/")
+        found = {"dynamo_sim": code, "tests": tests}.get(folder)
+        if found is not None:
+            for document, section in citations(file.read_text(encoding="utf-8")):
+                found[document, section].add(name)
+    return code, tests
+
+
+def golden_cases() -> dict[tuple[str, str], list[str]]:
+    """The golden cases of each (document, section), a text a topic: ``"vllm 1, 2, 8"``."""
+    return {
+        next(citations(cited)): [
+            f"{topic} {', '.join(map(str, numbers))}" for topic, numbers in sorted(cases.items())
+        ]
+        for cited, cases in RULES.items()
+    }
+
+
+def in_order(section: str) -> tuple[int, ...]:
+    """Sort key of a section's number."""
+    return tuple(int(part) for part in section.split(".")) if section else ()
+
+
+def index() -> str:
+    """The text of the page."""
+    code, tests = cited_by_folder()
+    golden = golden_cases()
+
+    def rows(document: str, text: str) -> Iterator[str]:
+        named = titles(text)
+        mentioned = {key for cited in (code, tests, golden) for key in cited if key[0] == document}
+        for section in sorted({section for _, section in mentioned}, key=in_order):
+            key = (document, section)
+            cells = [
+                section or "all",
+                named.get(section, "").split(" [")[0],
+                ", ".join(f"`{name}`" for name in sorted(code.get(key, ()))),
+                ", ".join(f"`{name}`" for name in sorted(tests.get(key, ()))),
+                "; ".join(golden.get(key, ())),
+            ]
+            yield f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
+
+    parts = [HEAD]
+    for document, text in documents().items():
+        heading = text.splitlines()[0].removeprefix("# ")
+        table = [
+            "| section | rule | code | tests | golden cases |",
+            "|---|---|---|---|---|",
+            *rows(document, text),
+        ]
+        parts.append(f"## {heading}\n\n" + "\n".join(table) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    INDEX.write_text(index(), encoding="utf-8")
