@@ -32,6 +32,7 @@ from dynamo_sim.autoscaling.policies.dynamo_planner import (
 )
 from dynamo_sim.autoscaling.policies.fixed import FixedPolicy
 from dynamo_sim.autoscaling.policies.predictive import PredictivePolicy
+from dynamo_sim.autoscaling.policies.proportional import ProportionalPolicy
 from dynamo_sim.autoscaling.policies.queue_proportional import QueueProportionalPolicy
 from dynamo_sim.autoscaling.policies.schedule import SchedulePolicy
 from dynamo_sim.autoscaling.policies.sla.capacity import EngineLimits
@@ -80,6 +81,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PredictivePolicy",
+    "ProportionalPolicy",
     "QueueProportionalPolicy",
     "Reading",
     "Sample",

@@ -25,6 +25,7 @@ from dynamo_sim.autoscaling.policies.dynamo_planner import (
 )
 from dynamo_sim.autoscaling.policies.fixed import FixedPolicy
 from dynamo_sim.autoscaling.policies.predictive import PredictivePolicy
+from dynamo_sim.autoscaling.policies.proportional import ProportionalPolicy
 from dynamo_sim.autoscaling.policies.queue_proportional import QueueProportionalPolicy
 from dynamo_sim.autoscaling.policies.schedule import SchedulePolicy
 from dynamo_sim.autoscaling.policies.sla.capacity import EngineLimits
@@ -69,7 +70,8 @@ def build_autoscaler(spec: Autoscaler, scenario: Scenario) -> AutoscalerControll
     Raises:
         ScenarioError: a manifest, a custom policy or a combination of keys cannot be used; one line a problem.
     """
-    return _controller(build_policy(spec.chosen, scenario, _bounds(spec)), spec, scenario)
+    bounds = _bounds(spec, scenario.fleet.engine)
+    return _controller(build_policy(spec.chosen, scenario, bounds), spec, scenario)
 
 
 def build_custom(policy: Any, scenario: Scenario, spec: Autoscaler | None = None) -> AutoscalerController:
@@ -146,6 +148,7 @@ _MAKERS: dict[str, Callable[[Any, Scenario, Bounds], Policy]] = {
     "schedule": lambda spec, scenario, bounds: SchedulePolicy(spec),
     "target_tracking": lambda spec, scenario, bounds: TargetTrackingPolicy(spec, bounds),
     "step_scaling": lambda spec, scenario, bounds: StepScalingPolicy(spec, bounds),
+    "proportional": lambda spec, scenario, bounds: ProportionalPolicy(spec, bounds),
     "queue_proportional": lambda spec, scenario, bounds: QueueProportionalPolicy(spec, bounds),
     "sla": _sla,
     "dynamo_planner": _dynamo_planner,
@@ -198,8 +201,15 @@ def _loops(built: Built, spec: Autoscaler | None) -> list[Loop]:
     return loops
 
 
-def _bounds(spec: Autoscaler | None) -> Bounds:
-    return Bounds() if spec is None else Bounds(spec.min_workers, spec.max_workers)
+def _bounds(spec: Autoscaler | None, engine: EngineArgs | None = None) -> Bounds:
+    """Smallest and largest fleet; with an engine the largest that the GPU budget allows."""
+    if spec is None:
+        return Bounds()
+    largest = spec.max_workers
+    if engine is not None and spec.max_gpus is not None and engine.gpus_per_worker > 0:
+        within = max(spec.max_gpus // engine.gpus_per_worker, spec.min_workers)
+        largest = within if largest is None else min(largest, within)
+    return Bounds(spec.min_workers, largest)
 
 
 def _budget(spec: Autoscaler | None, gpus_per_worker: int) -> Callable[[int], int] | None:
@@ -212,11 +222,7 @@ def _facts(spec: Autoscaler | None, engine: EngineArgs) -> FleetFacts:
     ceilings: dict[str, float] = {"active_decode_blocks": float(engine.num_gpu_blocks)}
     if engine.max_num_seqs is not None:
         ceilings["running"] = float(engine.max_num_seqs)
-    largest = None if spec is None else spec.max_workers
-    if spec is not None and spec.max_gpus is not None and engine.gpus_per_worker > 0:
-        within = spec.max_gpus // engine.gpus_per_worker
-        largest = within if largest is None else min(largest, within)
-    return FleetFacts(largest, ceilings, partial(_fastest_ms, engine))
+    return FleetFacts(_bounds(spec, engine).max_workers, ceilings, partial(_fastest_ms, engine))
 
 
 def _fastest_ms(engine: EngineArgs) -> tuple[float, float]:

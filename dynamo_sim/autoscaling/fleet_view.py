@@ -89,6 +89,15 @@ class FleetView:
         """Workers that take requests."""
         return sum(worker.phase is WorkerPhase.READY for worker in self.workers)
 
+    def warmed_up(self, now_s: float, warmup_s: float) -> int:
+        """Active workers that have been ready for ``warmup_s``; those the run began with are taken to have been."""
+        return sum(
+            worker.phase is WorkerPhase.READY
+            and worker.ready_since_s is not None
+            and (worker.ready_since_s <= 0 or now_s - worker.ready_since_s >= warmup_s)
+            for worker in self.workers
+        )
+
     @property
     def starting(self) -> int:
         """Workers on their way."""

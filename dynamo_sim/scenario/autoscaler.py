@@ -42,13 +42,13 @@ class MetricsSection(Spec):
     """How long an answer is given again before it is computed anew, as a metrics adapter does."""
 
     lookback_s: Positive = 300.0
-    """How old a sample may be."""
+    """How old a sample may be; without staleness markers also how long a worker that is gone still counts."""
 
     scrape_while_loading: bool = False
     """Whether a worker is scraped before it is ready."""
 
-    staleness_markers: bool = False
-    """Whether the series of a worker that is gone ends at the next scrape."""
+    staleness_markers: bool = True
+    """Whether the series of a worker that is gone ends at the next scrape, as where Prometheus scrapes pods itself."""
 
     perfect: bool = False
     """Exact values at every look, nothing of the above."""

@@ -126,7 +126,7 @@ class ScheduleScaling(PolicySpec):
 
 
 class TargetTrackingScaling(Metric, PolicySpec):
-    """Keeps a metric at a target for each worker."""
+    """Keeps a metric at a target for each worker, by the alarms and cooldowns of AWS Application Auto Scaling."""
 
     kind: Literal["target_tracking"] = "target_tracking"
     """Kind of policy."""
@@ -140,11 +140,36 @@ class TargetTrackingScaling(Metric, PolicySpec):
     margin: Fraction = 0.1
     """How far, as a share, the metric may lie below its target without a scale-in."""
 
-    scale_out_cooldown_s: NonNegative = 0.0
-    """Least time between two scale-outs."""
+    scale_out_periods: PositiveCount = 3
+    """Evaluations in a row above the target before a scale-out; an evaluation is a period of one minute by default."""
+
+    scale_in_periods: PositiveCount = 15
+    """Evaluations in a row below the target by more than the margin before a scale-in."""
+
+    warmup_s: NonNegative = 300.0
+    """How long a worker, once ready, is no capacity yet when the size is computed."""
+
+    scale_out_cooldown_s: NonNegative = 300.0
+    """Time from a scale-out in which only a larger fleet than it asked for is asked for."""
 
     scale_in_cooldown_s: NonNegative = 300.0
     """Least time from any change to a scale-in."""
+
+
+class ProportionalScaling(Metric, PolicySpec):
+    """As many workers as a total of the fleet needs: no alarms, no cooldowns."""
+
+    kind: Literal["proportional"] = "proportional"
+    """Kind of policy."""
+
+    per_worker: PerWorker
+    """How much of the metric, as a total of the fleet, one worker is to have."""
+
+    slack: Count = 0
+    """Workers on top."""
+
+    hold_s: NonNegative = 0.0
+    """How long a smaller fleet must have been enough before a scale-in."""
 
 
 MOST_ADJUSTED = 100.0 * MOST_WORKERS
@@ -193,7 +218,7 @@ class AlarmSpec(Metric):
     """Least change of a percentage, in workers."""
 
     evaluation_periods: PositiveCount = 1
-    """How many of the last looks count."""
+    """How many of the last evaluations count; an evaluation is a period of one minute by default."""
 
     datapoints: PositiveCount | None = None
     """How many of them must breach; null = all."""
@@ -225,16 +250,19 @@ class AlarmSpec(Metric):
 
 
 class StepScaling(PolicySpec):
-    """Alarms with steps, as AWS step scaling has them."""
+    """Alarms with steps, as step scaling of AWS has them."""
 
     kind: Literal["step_scaling"] = "step_scaling"
     """Kind of policy."""
 
     alarms: tuple[AlarmSpec, ...] = Field(strict=False, json_schema_extra={"minItems": 1})
-    """The alarms; the largest wish wins."""
+    """The alarms; the largest of their targets counts."""
 
-    warmup_s: NonNegative = 0.0
-    """How long the workers of a step warm up; nothing is scaled in meanwhile."""
+    warmup_s: NonNegative = 300.0
+    """How long a worker, once ready, is no capacity yet; nothing is scaled in meanwhile."""
+
+    scale_in_cooldown_s: NonNegative = 300.0
+    """Least time between two scale-ins; a scale-out ends it."""
 
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         if not self.alarms:
@@ -261,7 +289,7 @@ class QueueProportionalScaling(PolicySpec):
     """Workers on top."""
 
     hold_s: NonNegative = 0.0
-    """How long a smaller wish must have held."""
+    """How long a smaller fleet must have been enough before a scale-in."""
 
 
 class SlaScaling(PolicySpec):
@@ -359,6 +387,7 @@ def _named_by_its_manifest(value: Any) -> Any:
 FloorPolicy = Annotated[
     TargetTrackingScaling
     | StepScaling
+    | ProportionalScaling
     | QueueProportionalScaling
     | HpaScaling
     | CustomScaling
@@ -402,6 +431,7 @@ ScalingPolicy = Annotated[
     | ScheduleScaling
     | TargetTrackingScaling
     | StepScaling
+    | ProportionalScaling
     | QueueProportionalScaling
     | PredictiveScaling
     | HpaScaling

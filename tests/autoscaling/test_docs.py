@@ -22,7 +22,7 @@ def blocks(language: str) -> list[str]:
 
 LOAD = """\
 name: example
-workload: {kind: generated, arrivals: {shape: poisson, rate_rps: 4}, input_tokens: 99, output_tokens: 9, duration_s: 40}
+workload: {kind: generated, arrivals: {shape: poisson, rate_rps: 4}, input_tokens: 99, output_tokens: 9, duration_s: 70}
 fleet: {workers: 2}
 """
 

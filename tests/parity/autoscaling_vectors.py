@@ -35,8 +35,8 @@ from dynamo_sim.autoscaling.kubernetes.manifests.keda import scaled_object
 from dynamo_sim.autoscaling.policies.dynamo_planner import DynamoPlanner, planner_is_installed
 from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor, Predictor
 from dynamo_sim.autoscaling.policies.step_scaling import Alarm
-from dynamo_sim.autoscaling.policies.target_tracking import tracked_target
-from dynamo_sim.scenario.scaling_policies import AlarmSpec
+from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
+from dynamo_sim.scenario.scaling_policies import AlarmSpec, TargetTrackingScaling
 
 VECTORS = Path(__file__).parent / "cases" / "autoscaling"
 
@@ -313,10 +313,14 @@ def step_scaling(given: Input) -> Any:
 
 
 def target_tracking(given: Input) -> Any:
-    wish = tracked_target(
-        given["current"], given["value"], given["target"], given["margin"], given.get("kind", "average")
+    """One evaluation whose alarms need no other, of a fleet without starting workers."""
+    keys = {"metric": "in_flight", "target": given["target"], "margin": given["margin"]}
+    at_once = {"scale_out_periods": 1, "scale_in_periods": 1, "target_kind": given.get("kind", "average")}
+    policy = TargetTrackingPolicy(
+        TargetTrackingScaling.model_validate(keys | at_once), Bounds(given["min"], given["max"])
     )
-    return {"target": Bounds(given["min"], given["max"]).clamp(wish)}
+    decision = policy.decide(60.0, StaticView({"in_flight": given["value"]}), FleetView.of(given["current"]))
+    return {"target": decision.target}
 
 
 # ---------------------------------------------------------------- planner

@@ -42,12 +42,12 @@ POLICIES = {
     "step_scaling": (
         "{kind: step_scaling, alarms: [{metric: in_flight, threshold: 9, direction: up, steps: [{adjustment: 1}]},"
         " {metric: in_flight, threshold: 2, direction: down, steps: [{adjustment: -1}]}]}",
-        ["avg in_flight"],
+        ["avg avg_over_time(in_flight)"],
         ["alarm up from 9", "alarm down to 2"],
     ),
     "target_tracking": (
-        "{kind: target_tracking, metric: in_flight, target: 8}",
-        ["avg in_flight"],
+        "{kind: target_tracking, metric: in_flight, target: 8, scale_out_periods: 1}",
+        ["avg avg_over_time(in_flight)"],
         ["target 8"],
     ),
     "schedule": ("{kind: schedule, at_ms: [{t: 5000, target: 3}]}", None, None),

@@ -108,8 +108,10 @@ policy:
       datapoints: 2
       adjustment_type: PercentChangeInCapacity
       steps: [{upper: 0, adjustment: -20}]
+period_s: 15
 min_workers: 1
 """,
+    "proportional": "policy: {kind: proportional, metric: in_flight, per_worker: 4, hold_s: 20}\nmin_workers: 1",
     "queue_proportional": "policy: {kind: queue_proportional, per_worker: 4, include_in_flight: true, hold_s: 20}",
     "predictive": """
 policy:
@@ -330,8 +332,8 @@ MALFORMED = {
     "unknown kind": (
         "policy: {kind: target_traking, target: 3}",
         "x.yaml:11:18: autoscaler.policy.kind: found 'target_traking'; must be one of 'fixed', 'schedule', "
-        "'target_tracking', 'step_scaling', 'queue_proportional', 'predictive', 'hpa', 'keda', 'kpa', 'sla', "
-        "'dynamo_planner', 'custom', 'manifest'; did you mean 'target_tracking'?",
+        "'target_tracking', 'step_scaling', 'proportional', 'queue_proportional', 'predictive', 'hpa', 'keda', 'kpa', "
+        "'sla', 'dynamo_planner', 'custom', 'manifest'; did you mean 'target_tracking'?",
     ),
     "unknown key": (
         "policy: {kind: kpa, traget: 3}",
@@ -339,8 +341,8 @@ MALFORMED = {
     ),
     "key of another kind": (
         "policy: {kind: fixed, count: 3, per_worker: 4}",
-        "x.yaml:11:35: autoscaler.policy.per_worker: unknown key; 'per_worker' belongs to kind 'queue_proportional', "
-        "'predictive'",
+        "x.yaml:11:35: autoscaler.policy.per_worker: unknown key; 'per_worker' belongs to kind 'proportional', "
+        "'queue_proportional', 'predictive'",
     ),
     "unknown key of a custom policy": (
         "policy: {kind: custom, clas: 'a:b'}",

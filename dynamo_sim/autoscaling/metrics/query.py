@@ -71,6 +71,13 @@ class MetricQuery:
         query = cls.of(spec)
         return replace(query, reduce="sum") if spec.reduce is None and query.reduce == "avg" else query
 
+    @classmethod
+    def of_period(cls, spec: MetricSpec, is_total: bool = False) -> MetricQuery:
+        """That of an alarm's datapoint: a gauge is its mean over the window, where it does not say otherwise."""
+        query = cls.of_fleet(spec) if is_total else cls.of(spec)
+        is_plain_gauge = query.spec.kind is Kind.GAUGE and spec.over is None
+        return replace(query, over="avg") if is_plain_gauge else query
+
     @property
     def spec(self) -> Metric:
         """The metric asked for."""
@@ -107,7 +114,8 @@ class MetricQuery:
 
     def __str__(self) -> str:
         metric = self.spec
-        inner = self.metric if self.over == "last" else f"{self.over}({self.metric})"
+        over = "avg_over_time" if self.over == "avg" else self.over
+        inner = self.metric if over == "last" else f"{over}({self.metric})"
         if self.window_s is not None and self.over != "last":
             inner += f"[{self.window_s:g}s]"
         return inner if not metric.per_worker or self.reduce == "merge" else f"{self.reduce} {inner}"

@@ -70,6 +70,7 @@ class PredictivePolicy(Policy):
         below = self.floor.queries
         self.reads = None if below is None else (self.query, *below)
         self.needs_passes = self.floor.needs_passes
+        self.period_s = self.floor.period_s
         self._peak: tuple[int, int, float] | None = None
 
     def readings(self) -> list[Reading] | None:

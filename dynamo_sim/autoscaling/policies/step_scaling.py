@@ -1,4 +1,4 @@
-"""Alarms and steps as in AWS step scaling (`spec 10, 5`)."""
+"""Alarms and steps, as in step scaling of EC2 Auto Scaling (`spec 10, 0 and 5`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.policies.target_tracking import ALARM_PERIOD_S
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.metrics.readings import Reading, Threshold
 from dynamo_sim.scenario.scaling_policies import AlarmSpec, StepScaling, StepSpec
@@ -46,7 +47,7 @@ class Alarm:
 
     def __init__(self, spec: AlarmSpec) -> None:
         self.spec = spec
-        self.query = MetricQuery.of(spec)
+        self.query = MetricQuery.of_period(spec)
         self._breached = deque[bool](maxlen=spec.evaluation_periods)
         self._needed = spec.evaluation_periods if spec.datapoints is None else spec.datapoints
 
@@ -71,21 +72,23 @@ class Alarm:
 class StepScalingPolicy(Policy):
     """Several alarms on one fleet; the largest of their targets counts, so scale-out goes before scale-in.
 
-    While workers added by a step warm up, they count as already added: a higher step adds the difference only, and
-    nothing is scaled in.
+    Each evaluation is a datapoint of every alarm. A step is relative to the capacity: the workers that have warmed up.
+    Others, which start or warm up, are part of the fleet: the same step again adds nobody, a higher step adds the
+    difference, and nothing is scaled in meanwhile.
 
     Args:
         spec: its keys.
-        bounds: smallest and largest fleet.
+        bounds: smallest and largest fleet; a change that they forbid starts no cooldown.
     """
+
+    period_s = ALARM_PERIOD_S
 
     def __init__(self, spec: StepScaling, bounds: Bounds | None = None) -> None:
         self.spec = spec
         self.alarms = tuple(Alarm(alarm) for alarm in spec.alarms)
         self.reads = tuple(alarm.query for alarm in self.alarms)
         self.bounds = bounds or Bounds()
-        self._base = 0
-        self._warm_at_s = -math.inf
+        self._in_s = -math.inf
 
     def readings(self) -> list[Reading]:
         words = {"up": "alarm up from", "down": "alarm down to"}
@@ -102,26 +105,39 @@ class StepScalingPolicy(Policy):
                 yield f"{alarm.query} is never above {top:g}, so the threshold {threshold:g} is never breached"
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
-        current = fleet.effective
-        warming = now_s < self._warm_at_s
-        base = min(self._base, current) if warming else current
+        current, capacity = fleet.effective, fleet.warmed_up(now_s, self.spec.warmup_s)
         values: dict[str, float | None] = {}
-        desired = []
+        asked: dict[str, list[int]] = {"up": [], "down": []}
         for alarm in self.alarms:
             value = values[str(alarm.query)] = view.value(alarm.query)
             if alarm.is_breached(value) and value is not None:
-                desired.append((self.bounds.clamp(alarm.target(base, value)), alarm.spec.direction))
-        ups = [target for target, direction in desired if direction == "up"]
-        if ups:
-            target = max(ups)
-            if target > current:
-                self._base, self._warm_at_s = base, now_s + self.spec.warmup_s
-                return Decision(target, "alarm up", target, values=values)
-            return Decision(current, "warming up" if warming else "alarm up", target, values=values)
-        downs = [target for target, direction in desired if direction == "down"]
-        if downs:
-            target = max(downs)
-            if warming:
-                return Decision(current, "warming up", target, values=values)
-            return Decision(min(target, current), "alarm down", target, values=values)
-        return Decision(current, "no alarm", values=values)
+                asked[alarm.spec.direction].append(alarm.target(capacity, value))
+        if asked["up"]:
+            desired = max(asked["up"])
+            target, reason = self._out(desired, current)
+        elif asked["down"]:
+            desired = max(asked["down"])
+            target, reason = self._in(desired, current, capacity, now_s)
+        else:
+            return Decision(current, "no data" if None in values.values() else "no alarm", values=values)
+        return Decision(target, reason, desired, values=values)
+
+    def _out(self, desired: int, current: int) -> tuple[int, str]:
+        """Target and reason of the highest step of the alarms up."""
+        target = max(current, self.bounds.clamp(desired))
+        if target == current:
+            return current, "at the largest fleet" if desired > current else "added already"
+        self._in_s = -math.inf
+        return target, "alarm up"
+
+    def _in(self, desired: int, current: int, capacity: int, now_s: float) -> tuple[int, str]:
+        """Target and reason of the smallest step of the alarms down."""
+        if capacity < current:
+            return current, "warming up"
+        target = min(current, self.bounds.clamp(desired))
+        if target == current:
+            return current, "at the smallest fleet" if desired < current else "no step"
+        if now_s < self._in_s + self.spec.scale_in_cooldown_s:
+            return current, "scale-in cooldown"
+        self._in_s = now_s
+        return target, "alarm down"

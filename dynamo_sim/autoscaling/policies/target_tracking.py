@@ -1,4 +1,4 @@
-"""Keep a metric at a target, with a margin and cooldowns (`spec 10, 5`)."""
+"""Keep a metric at a target by alarms and cooldowns, as Application Auto Scaling of AWS does (`spec 10, 0 and 5`)."""
 
 from __future__ import annotations
 
@@ -14,45 +14,50 @@ from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.metrics.readings import Reading, Threshold
 from dynamo_sim.scenario.scaling_policies import TargetTrackingScaling
 
+ALARM_PERIOD_S = 60.0
+"""Seconds of a datapoint of an alarm, and so between two evaluations."""
 
-def tracked_target(
-    current: int, value: float, target: float, margin: float = 0.1, kind: str = "average"
-) -> int:
-    """The fleet for which the metric would be at its target (`spec 10, 5`).
+
+def workers_for(value: float, target: float, capacity: int, kind: str = "average") -> int:
+    """The fleet for which a metric would be at its target (`spec 10, 5`).
 
     Args:
-        current: effective workers.
         value: of the metric: a mean over the workers (``average``) or a sum of all of them (``total``).
         target: for one worker.
-        margin: how far, as a share of the target, the value for one worker may lie below it without a scale-in.
+        capacity: workers that have warmed up.
+        kind: of the value.
     """
-    total = value * current if kind == "average" else value
-    wish = math.ceil(current * value / target) if kind == "average" else math.ceil(value / target)
-    if total > target * current:
-        return wish
-    if total < target * (1 - margin) * current:
-        return min(wish, current)
-    return current
+    return math.ceil(value / target if kind == "total" else capacity * value / target)
 
 
 class TargetTrackingPolicy(Policy):
-    """Target tracking.
+    """Two alarms on one metric: above the target, and below the target by a margin.
 
-    A cooldown counts from the last change in its direction; a scale-in also waits its cooldown after a scale-out, a
-    scale-out is never delayed by a scale-in.
+    Each evaluation is a datapoint of both. After enough datapoints in a row an alarm changes the fleet, at every
+    evaluation for as long as it lasts:
+
+    * up to what `workers_for` says of the workers that have warmed up. Workers that start or warm up are no capacity
+      yet, but they are part of the fleet, so the same overload is not answered twice. During the cooldown of a
+      scale-out only a larger fleet than that one asked for is asked for.
+    * down likewise, if its cooldown is over. It counts from the last change; a scale-out never waits for it.
+
+    An evaluation without data is no datapoint.
 
     Args:
         spec: its keys.
         bounds: smallest and largest fleet; a change that they forbid starts no cooldown.
     """
 
+    period_s = ALARM_PERIOD_S
+
     def __init__(self, spec: TargetTrackingScaling, bounds: Bounds | None = None) -> None:
         self.spec = spec
-        self.query = MetricQuery.of_fleet(spec) if spec.target_kind == "total" else MetricQuery.of(spec)
+        self.query = MetricQuery.of_period(spec, is_total=spec.target_kind == "total")
         self.reads = (self.query,)
         self.bounds = bounds or Bounds()
-        self._out_s = -math.inf
-        self._in_s = -math.inf
+        self._above = self._below = 0  # datapoints in a row
+        self._out_s = self._in_s = -math.inf
+        self._out_target = 0
 
     def readings(self) -> list[Reading]:
         return [self.query.reading(Threshold(self.spec.target, per_worker=self.spec.target_kind == "total"))]
@@ -63,24 +68,49 @@ class TargetTrackingPolicy(Policy):
             yield f"{self.query} is never above {top:g}, so the target {target:g} never adds a worker"
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
+        spec, current = self.spec, fleet.effective
         value = view.value(self.query)
-        values: dict[str, float | None] = {str(self.query): value, "target": self.spec.target}
+        values: dict[str, float | None] = {str(self.query): value, "target": spec.target}
         if value is None:
             return Decision(None, "no data", values=values)
-        current = fleet.effective
-        proposal = tracked_target(current, value, self.spec.target, self.spec.margin, self.spec.target_kind)
-        target = self.bounds.clamp(proposal)
-        reason = "on target"
-        if target > current:
-            reason = "scale out"
-            if now_s < self._out_s + self.spec.scale_out_cooldown_s:
-                target, reason = current, "scale-out cooldown"
-            else:
-                self._out_s = now_s
-        elif target < current:
-            reason = "scale in"
-            if now_s < max(self._in_s, self._out_s) + self.spec.scale_in_cooldown_s:
-                target, reason = current, "scale-in cooldown"
-            else:
-                self._in_s = now_s
-        return Decision(target, reason, proposal, values=values)
+        desired = workers_for(value, spec.target, fleet.warmed_up(now_s, spec.warmup_s), spec.target_kind)
+        carried = spec.target * (fleet.active if spec.target_kind == "total" else 1)
+        self._above = self._above + 1 if value > carried else 0
+        self._below = self._below + 1 if value < carried * (1 - spec.margin) else 0
+        if self._above:
+            target, reason = self._out(desired, current, now_s)
+        elif self._below:
+            target, reason = self._in(desired, current, now_s)
+        else:
+            target, reason = current, "on target"
+        return Decision(target, reason, desired, values=values)
+
+    def _out(self, desired: int, current: int, now_s: float) -> tuple[int, str]:
+        """Target and reason while the metric is above its target."""
+        if self._above < self.spec.scale_out_periods:
+            return current, f"above target in {self._above} of {self.spec.scale_out_periods} periods"
+        target = max(current, self.bounds.clamp(desired))
+        if target == current:
+            return current, "at the largest fleet" if desired > current else "added already"
+        if now_s < self._out_s + self.spec.scale_out_cooldown_s and target <= self._out_target:
+            return current, "scale-out cooldown"
+        self._out_s, self._out_target = now_s, target
+        return target, "scale out"
+
+    def _in(self, desired: int, current: int, now_s: float) -> tuple[int, str]:
+        """Target and reason while the metric is below its target by more than the margin."""
+        if self._below < self.spec.scale_in_periods:
+            return current, f"below target in {self._below} of {self.spec.scale_in_periods} periods"
+        target = min(current, self.bounds.clamp(desired))
+        if target == current:
+            return (
+                current,
+                "at the smallest fleet" if desired < current else "one worker less would be too few",
+            )
+        if now_s < max(self._in_s, self._out_s) + self.spec.scale_in_cooldown_s:
+            return current, "scale-in cooldown"
+        self._in_s, self._out_s = (
+            now_s,
+            -math.inf,
+        )  # what the last scale-out asked for does not count any more
+        return target, "scale in"

@@ -123,6 +123,13 @@ def test_a_removed_worker_haunts_instant_queries_until_the_lookback_or_its_marke
         assert 0 in metrics.view(until + 1).per_worker(WAITING)
 
 
+def test_by_default_a_removed_worker_is_gone_from_instant_queries_at_its_next_scrape() -> None:
+    metrics = pipeline(WAITING, scrape_interval_s=15)
+    metrics.view(16.0)
+    metrics.worker_removed(1, 20.0)
+    assert metrics.view(31.0).per_worker(WAITING).keys() == {0}
+
+
 def test_a_worker_that_does_not_answer_goes_stale() -> None:
     for markers, there in ((False, True), (True, False)):
         truth = Truth()
