@@ -113,6 +113,10 @@ class AutoscalerController:
         self._check_gap(now_ms)
         return self._autoscaler.next_ms
 
+    def request_waits(self, now_ms: float) -> float | None:
+        self._autoscaler.request_waits(now_ms)
+        return self._autoscaler.next_ms
+
     def _check_gap(self, now_ms: float) -> None:
         """Refuse a gap between requests in which the policy would be evaluated nearly without end."""
         arrival_ms = self._serving.idle_until_ms()

@@ -25,8 +25,7 @@ class Decision:
         stabilised: the proposal after windows and cooldowns, before limits, where the policy tells.
         values: the numbers it read, by a name of the policy's choice (see `Policy.readings`).
         next_at_s: time of the next evaluation, in seconds; None for the period of the loop, infinity for never.
-        hold: whether requests wait in front of the fleet although it has workers (an inactive Knative
-            revision).
+        hold: whether requests wait in front of the fleet although it has workers.
         events: what happened on the way, one line each.
     """
 

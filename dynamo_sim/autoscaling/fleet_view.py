@@ -53,6 +53,11 @@ class WorkerView:
     created_s: float = 0.0
     ready_since_s: float | None = None
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes requests."""
+        return self.phase is WorkerPhase.READY
+
 
 @dataclass(frozen=True, slots=True)
 class FleetView:

@@ -80,6 +80,13 @@ class Autoscaler:
         """Time of the next evaluation in ms; infinity when there is none."""
         return min((running.due_s * 1000.0 for running in self._running), default=math.inf)
 
+    def request_waits(self, now_ms: float) -> None:
+        """A request waits in front of a fleet without workers: a policy may ask to be evaluated earlier for it."""
+        for running in self._running:
+            asked_s = running.loop.policy.request_waits(now_ms / 1000.0)
+            if asked_s is not None:
+                running.due_s = min(running.due_s, asked_s)
+
     def run_due(self, now_ms: float, fleet: FleetHandle) -> list[DecisionRecord]:
         """Evaluate every loop that is due by now, and apply what it decides.
 

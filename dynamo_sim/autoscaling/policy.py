@@ -65,6 +65,10 @@ class Policy:
         """
         raise NotImplementedError("a policy has a method decide(now_s, view, fleet), or loops")
 
+    def request_waits(self, now_s: float) -> float | None:
+        """A request waits in front of a fleet without workers: the time of an evaluation because of it, or None."""
+        return None
+
     def readings(self) -> Sequence[Reading] | None:
         """Units and thresholds of the values in its decisions; None where it does not say, and all are drawn."""
         return None

@@ -386,8 +386,11 @@ class KpaScaling(FromManifest):
     rps_target_default: Positive = 200.0
     """Target without any other, for rps."""
 
-    utilization: Annotated[float, Field(gt=0, le=1)] = 0.7
-    """Share of the target a worker is meant to have."""
+    utilization: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of the target a worker is meant to have; null = that of the cluster."""
+
+    concurrency_utilization: Annotated[float, Field(gt=0, le=1)] = 0.7
+    """That of the cluster for concurrency; for rps it is always 0.7."""
 
     window_s: Annotated[float, Field(ge=1)] = 60.0
     """The stable window."""

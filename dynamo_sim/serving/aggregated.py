@@ -316,8 +316,17 @@ class AggregatedServing(LookAhead):
         self.collector.arrived(request)
         if self._waits_for_workers and (self.holds_requests or not self.fleet.has_active_workers):
             self.held.append((request, self.clock.now))
+            self._report_waiting()
         else:
             self._dispatch(request)
+
+    def _report_waiting(self) -> None:
+        """Let the controller be asked earlier, if it wants to, for a request that waits for a worker."""
+        assert self.controller is not None
+        asked_ms = self.controller.request_waits(self.clock.now) if self._begun else None
+        if asked_ms is not None and asked_ms < self._tick_ms:
+            self._tick_ms = asked_ms
+            self._tick_timer = self._tick_timer.moved_to(asked_ms)
 
     def _dispatch(self, request: Request) -> None:
         now = self.clock.now

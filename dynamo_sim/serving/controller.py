@@ -64,6 +64,9 @@ class Controller(Protocol):
     def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
         """Look, and act; the answer is the next time to be asked, None for never again."""
 
+    def request_waits(self, now_ms: float) -> float | None:
+        """A request waits in front of a fleet without workers: the next time to be asked, None for as before."""
+
 
 class PlainController:
     """A controller that keeps no books."""
@@ -74,6 +77,10 @@ class PlainController:
 
     def attach(self, serving: Any) -> None:
         """Needs nothing of the serving."""
+
+    def request_waits(self, now_ms: float) -> float | None:
+        """Is not asked earlier for it."""
+        return None
 
     def decision_rows(self) -> list[dict[str, Any]]:
         """None."""

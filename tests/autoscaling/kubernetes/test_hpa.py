@@ -128,6 +128,12 @@ def test_external_value_shrinks_while_workers_start() -> None:
     assert (shrunk.target, shrunk.proposal) == (2, 2)
 
 
+def test_external_value_counts_draining_workers_until_they_are_gone() -> None:
+    policy = hpa(external("Value", 10), behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
+    policy.decide(0, StaticView({"waiting": 10.0}), FleetView.of(1))
+    assert policy.decide(15, StaticView({"waiting": 5.0}), FleetView.of(1, leaving=9)).proposal == 5
+
+
 def test_external_average_value_counts_the_starting_ones_too() -> None:
     policy = hpa(external("AverageValue", 10))
     assert policy.decide(15, StaticView({"waiting": 80.0}), FleetView.of(1, starting=3)).target == 8

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 import pytest
 
-from dynamo_sim.autoscaling import Decision, FleetView, KpaPolicy, KpaSettings, StaticView
+from dynamo_sim.autoscaling import (
+    Autoscaler,
+    Decision,
+    DecisionRecord,
+    FleetView,
+    KpaPolicy,
+    KpaSettings,
+    StaticView,
+    TargetEffect,
+)
 from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider, DeciderConfig
 from dynamo_sim.autoscaling.kubernetes.kpa.scaler import Scaler
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
@@ -22,6 +32,9 @@ from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
         ({"container_concurrency": 8, "target": 4, "utilization": 1.0}, 4, 4),
         ({"target": 0.01, "utilization": 0.1}, 0.01, 0.01),
         ({"metric": "rps"}, 200, 140),
+        ({"metric": "rps", "target": 100, "concurrency_utilization": 0.5}, 100, 70),
+        ({"metric": "rps", "target": 100, "utilization": 0.5}, 100, 50),
+        ({"target": 100, "concurrency_utilization": 0.5}, 100, 50),
         ({"metric": "rps", "container_concurrency": 8, "target": 20}, 20, 14),
     ],
 )
@@ -140,6 +153,107 @@ def test_without_scale_to_zero_one_worker_stays() -> None:
     assert [scaled(scaler, 0, t, 1) for t in (0, 100, 1000)] == [1, 1, 1]
     bounded = Scaler(KpaSettings(min_scale=2, max_scale=5))
     assert [scaled(bounded, want, 0, 2) for want in (0, 9)] == [2, 5]
+
+
+def test_with_the_activator_in_the_path_for_the_grace_period_it_goes_to_zero_after_three_seconds() -> None:
+    scaler = Scaler(KpaSettings(window_s=60))
+    assert scaler.target(1, 2, 1, 1, excess_burst_capacity=-111)[0] == 1
+    assert scaler.target(0, 62, 1, 1, excess_burst_capacity=-111) == (None, "inactive")
+    assert scaler.next_check_s == 65
+    assert scaler.target(0, 65, 1, 1, excess_burst_capacity=-111) == (0, "scale to zero")
+
+
+def test_without_a_burst_capacity_the_grace_period_counts_from_being_inactive() -> None:
+    scaler = Scaler(KpaSettings(window_s=60, target_burst_capacity=0))
+    scaled(scaler, 1, 2, 1)
+    assert scaled(scaler, 0, 62, 1) is None
+    assert scaler.next_check_s == 92
+    assert scaled(scaler, 0, 92, 1) == 0
+
+
+def test_the_last_worker_stays_for_its_retention_period() -> None:
+    scaler = Scaler(KpaSettings(window_s=60, scale_to_zero_pod_retention_period_s=90))
+    scaler.target(1, 2, 1, 1, excess_burst_capacity=-111)
+    scaler.target(0, 62, 1, 1, excess_burst_capacity=-111)
+    assert scaler.target(0, 65, 1, 1, excess_burst_capacity=-111) == (None, "inactive, grace period")
+    assert scaler.next_check_s == 152
+    assert scaler.target(0, 152, 1, 1, excess_burst_capacity=-111)[0] == 0
+
+
+def test_while_the_first_worker_has_never_been_ready_nothing_changes() -> None:
+    scaler = Scaler(KpaSettings())
+    assert scaler.target(0, 2, 0, 3) == (None, "activating")
+    assert scaler.target(0, 600, 0, 3) == (None, "activating")
+    assert scaler.target(0, 631, 0, 3) == (0, "activation timed out")
+
+
+def test_a_revision_is_active_from_the_moment_its_workers_are_ready() -> None:
+    scaler = Scaler(KpaSettings(window_s=60))
+    scaler.target(1, 2, 0, 1)
+    assert scaler.target(0, 80, 1, 1, ready_since_s=20.5)[0] == 1
+    assert scaler.next_check_s == 80.5
+
+
+def run_kpa(
+    policy: KpaPolicy, until_s: int, load: Callable[[float], float], ready: int = 1
+) -> list[DecisionRecord]:
+    """The decisions that change something, of a fleet that follows at once."""
+    scaler = Autoscaler(policy.loops, [lambda now_s: StaticView({"in_flight_s": load(now_s)})] * 2)
+    fleet = PretendFleet(ready)
+    records = []
+    while scaler.next_ms <= until_s * 1000:
+        records += scaler.run_due(scaler.next_ms, fleet)
+    return [record for record in records if record.current != record.target]
+
+
+class PretendFleet:
+    """A fleet that scales at once."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def fleet_view(self, now_s: float) -> FleetView:
+        return FleetView.of(self.count)
+
+    def apply_target(self, target: int, now_s: float) -> TargetEffect:
+        self.count = target
+        return TargetEffect((), (), ())
+
+    def hold(self, held: bool, now_s: float) -> None:
+        raise AssertionError("Knative never holds requests back from a worker that is ready")
+
+
+def test_from_the_last_request_to_zero_takes_two_windows_and_three_seconds() -> None:
+    records = run_kpa(KpaPolicy(KpaSettings(target=10)), 400, lambda now_s: 1.0 if now_s <= 120 else 0.0)
+    assert [(record.at_s, record.target) for record in records] == [(183.0, 0)]
+
+
+def test_a_request_at_zero_pokes_the_autoscaler() -> None:
+    policy = KpaPolicy(KpaSettings(target=1, window_s=6))
+    view = StaticView()
+    scrape, tick = policy.loops
+    empty = FleetView.of(0)
+    scrape.policy.decide(1, StaticView({"in_flight_s": 0.0}), FleetView.of(1))
+    tick.policy.decide(2, view, FleetView.of(1))
+    assert tick.policy.request_waits(3.25) == 3.35
+    assert tick.policy.request_waits(3.3) == 3.35
+    decision = tick.policy.decide(3.35, view, empty)
+    assert isinstance(decision, Decision) and decision.target == 2
+    assert decision.values["panic"] == 1.0  # one request is more than 0.7
+    assert tick.policy.request_waits(3.4) is None  # it knows
+
+
+def test_a_first_request_after_a_silence_is_seen_as_one_request() -> None:
+    """At zero nothing is recorded, so the windows are empty when it comes."""
+    policy = KpaPolicy(KpaSettings(target=10, window_s=20))
+    scrape, tick = policy.loops
+    scrape.policy.decide(1, StaticView({"in_flight_s": 5.0}), FleetView.of(1))
+    for second in range(2, 60):
+        scrape.policy.decide(second, StaticView(), FleetView.of(0))
+    tick.policy.decide(60, StaticView(), FleetView.of(0))
+    tick.policy.request_waits(60.5)
+    decision = tick.policy.decide(60.6, StaticView(), FleetView.of(0))
+    assert isinstance(decision, Decision) and decision.values["stable"] == 1.0
 
 
 def test_the_policy_scrapes_every_second_and_ticks_every_two() -> None:

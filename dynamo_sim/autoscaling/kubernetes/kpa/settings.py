@@ -9,6 +9,9 @@ from dataclasses import dataclass
 LONGEST_WINDOW_S = 86400.0
 """Of the stable window and of the delay of a scale-in."""
 
+DEFAULT_UTILIZATION = 0.7
+"""Share of the target that a worker is meant to have; of requests per second a cluster cannot set another one."""
+
 
 class BadSettings(ValueError):
     """Settings that Knative would refuse.
@@ -31,7 +34,8 @@ class KpaSettings:
         container_concurrency: 0 for unlimited.
         target: the annotation; None when not given.
         concurrency_target_default, rps_target_default: of the cluster.
-        utilization: ``target-utilization-percentage`` / 100.
+        utilization: the annotation ``target-utilization-percentage`` / 100; None when not given.
+        concurrency_utilization: ``container-concurrency-target-percentage`` / 100 of the cluster; for concurrency only.
         window_s: the stable window.
         panic_window_percentage, panic_threshold_percentage: in percent.
         max_scale: 0 for none.
@@ -46,7 +50,8 @@ class KpaSettings:
     target: float | None = None
     concurrency_target_default: float = 100.0
     rps_target_default: float = 200.0
-    utilization: float = 0.7
+    utilization: float | None = None
+    concurrency_utilization: float = DEFAULT_UTILIZATION
     window_s: float = 60.0
     panic_window_percentage: float = 10.0
     panic_threshold_percentage: float = 200.0
@@ -82,8 +87,10 @@ class KpaSettings:
         for name in ("target", "concurrency_target_default", "rps_target_default"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 yield name, f"must be above 0, got {getattr(self, name):g}"
-        if not 0 < self.utilization <= 1:
-            yield "utilization", f"must be above 0 % and at most 100 %, got {self.utilization * 100:g} %"
+        for name in ("utilization", "concurrency_utilization"):
+            share = getattr(self, name)
+            if share is not None and not 0 < share <= 1:
+                yield name, f"must be above 0 % and at most 100 %, got {share * 100:g} %"
         if not 1 <= self.window_s <= LONGEST_WINDOW_S:
             yield "window_s", f"must be from 1 s to {LONGEST_WINDOW_S:g} s, got {self.window_s:g} s"
         if not 1 <= self.panic_window_percentage <= 100:
@@ -125,7 +132,14 @@ class KpaSettings:
     @property
     def target_value(self) -> float:
         """What one worker is meant to have."""
-        return max(0.01, self.total * self.utilization)
+        of_cluster = self.concurrency_utilization if self.metric == "concurrency" else DEFAULT_UTILIZATION
+        return max(0.01, self.total * (of_cluster if self.utilization is None else self.utilization))
+
+    @property
+    def initial_excess_burst_capacity(self) -> int:
+        """What the first workers leave of the burst capacity; below 0 the activator is in the path from the start."""
+        burst = self.target_burst_capacity
+        return int(burst) if burst in (0, -1) else math.trunc(self.initial_scale * self.total - burst)
 
     @property
     def panic_window_s(self) -> int:

@@ -23,7 +23,7 @@ _NUMBERS = {
     "max-scale-up-rate": "max_scale_up_rate",
     "max-scale-down-rate": "max_scale_down_rate",
     "container-concurrency-target-default": "concurrency_target_default",
-    "container-concurrency-target-percentage": "utilization",
+    "container-concurrency-target-percentage": "concurrency_utilization",
     "requests-per-second-target-default": "rps_target_default",
 }
 _COUNTS = {
