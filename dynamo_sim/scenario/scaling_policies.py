@@ -416,7 +416,7 @@ class PredictiveScaling(Metric, PolicySpec):
     """How far ahead; null = the startup time, in whole bins."""
 
     method: Literal["holt_winters", "seasonal_naive", "linear"] = "holt_winters"
-    """How to forecast; holt_winters needs the extra `predictive`."""
+    """How to forecast; holt_winters needs the package statsmodels."""
 
     season_bins: PositiveCount | None = None
     """Length of a season; null = none."""

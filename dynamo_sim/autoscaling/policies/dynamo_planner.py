@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from dynamo_sim.autoscaling.decision import Decision
+from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import PolicyError
 from dynamo_sim.autoscaling.policy import Policy
@@ -25,7 +26,7 @@ PACKAGE, VERSION = "ai-dynamo", "1.3.1"
 
 HOW_TO_INSTALL = (
     f"pip install --no-deps {PACKAGE}=={VERSION} ai-dynamo-runtime=={VERSION} "
-    "and then pip install 'dynamo-sim[planner]'"
+    "and then, in a clone of dynamo-sim, pip install '.[planner]'"
 )
 
 _QUIET: Mapping[str, Any] = {"report_interval_hours": None, "live_dashboard_port": 0}
@@ -107,6 +108,10 @@ class DynamoPlanner:
 
     It writes no report files and opens no dashboard unless the configuration says so.
 
+    Attributes:
+        report: what `finalize` made; None before.
+        plans_throughput: whether throughput scaling is on.
+
     Args:
         config: the planner's configuration as a dict, or a file (JSON or YAML) that holds one.
         capabilities: of `engine_capabilities`, under ``prefill`` and ``decode``; an aggregated fleet has only
@@ -136,6 +141,7 @@ class DynamoPlanner:
         except (OSError, TypeError, ValueError, KeyError, yaml.YAMLError) as error:
             raise ScenarioError(f"the planner refuses its configuration: {error}") from error
         self.report: Any = None
+        self.plans_throughput = bool(getattr(parsed, "enable_throughput_scaling", False))
 
     def initial_tick_ms(self) -> float:
         """Time of the first tick."""
@@ -152,9 +158,13 @@ class DynamoPlanner:
 
     @property
     def last_reason(self) -> str:
-        """Why the last tick did what it did, in the planner's word."""
+        """Why the last tick did what it did, in the planner's words: of load scaling, throughput scaling, or both."""
         log = getattr(self._adapter, "_diagnostics_log", None)
-        return (getattr(log[-1], "load_decision_reason", None) or "") if log else ""
+        if not log:
+            return ""
+        reasons = [getattr(log[-1], f"{kind}_decision_reason", None) for kind in ("load", "throughput")]
+        said = [reason for reason in reasons if reason and reason != "disabled"]
+        return ", ".join(dict.fromkeys(said)) or next((reason for reason in reasons if reason), "")
 
     def finalize(self, report: dict[str, Any]) -> Any:
         """The planner's own report, with ``scaling_events``, ``diagnostics_log`` and ``total_ticks``; ends it."""
@@ -177,6 +187,13 @@ class DynamoPlannerPolicy(Policy):
     def __init__(self, planner: DynamoPlanner) -> None:
         self.planner = planner
         self.first_at_s = planner.initial_tick_ms() / 1000.0
+
+    def caveats(self, facts: FleetFacts) -> Iterator[str]:
+        if self.planner.plans_throughput:
+            yield (
+                f"throughput scaling of the planner {VERSION} takes finished requests for demand, as its own offline "
+                "replay does: an overloaded fleet looks like little demand; a live planner counts requests that started"
+            )
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
         try:

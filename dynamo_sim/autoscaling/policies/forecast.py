@@ -85,6 +85,6 @@ def exponential_smoothing() -> Any:
         from statsmodels.tsa.holtwinters import ExponentialSmoothing
     except ImportError as error:
         raise ImportError(
-            "holt_winters needs the package statsmodels: pip install 'dynamo-sim[predictive]'"
+            "holt_winters needs the package statsmodels: pip install 'statsmodels>=0.14'"
         ) from error
     return ExponentialSmoothing

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from importlib import metadata
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from dynamo_sim.autoscaling import (
     PlannerUnavailable,
     StaticView,
     engine_capabilities,
+    unreachable_targets,
 )
 from dynamo_sim.autoscaling.policies.dynamo_planner import planner_is_installed
 from dynamo_sim.errors import ScenarioError
@@ -55,6 +57,39 @@ def test_capabilities_as_the_replay_tool_derives_them() -> None:
     found = engine_capabilities(1000, 64, 8192, 256)
     assert (found["max_kv_tokens"], found["context_length"], found["num_gpu"]) == (64_000, 64_000, 1)
     assert engine_capabilities(0, 64, None, None)["max_kv_tokens"] is None
+
+
+class Diagnosed(DynamoPlanner):
+    """A planner that has decided already."""
+
+    def __init__(self, **reasons: str | None) -> None:
+        self._adapter = SimpleNamespace(
+            _diagnostics_log=[SimpleNamespace(**{f"{k}_decision_reason": v for k, v in reasons.items()})],
+            initial_tick_ms=lambda: 5000.0,
+        )
+        self.plans_throughput = "throughput" in reasons
+
+
+@pytest.mark.parametrize(
+    ("reasons", "word"),
+    [
+        ({"load": "scale_up", "throughput": "disabled"}, "scale_up"),
+        ({"load": "disabled", "throughput": "scale"}, "scale"),
+        ({"load": "no_change", "throughput": "model_not_ready"}, "no_change, model_not_ready"),
+        ({"load": "disabled", "throughput": None}, "disabled"),
+        ({}, ""),
+    ],
+)
+def test_the_reason_is_that_of_whatever_kind_of_scaling_is_on(
+    reasons: dict[str, str | None], word: str
+) -> None:
+    assert Diagnosed(**reasons).last_reason == word
+
+
+def test_throughput_scaling_is_said_to_take_finished_requests_for_demand() -> None:
+    (line,) = unreachable_targets(DynamoPlannerPolicy(Diagnosed(throughput="scale")))
+    assert "takes finished requests for demand" in line
+    assert unreachable_targets(DynamoPlannerPolicy(Diagnosed(load="scale_up"))) == []
 
 
 @pytest.mark.parametrize(

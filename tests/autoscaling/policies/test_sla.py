@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dynamo_sim as ds
 from dynamo_sim.autoscaling import Decision, EngineLimits, FleetView, SlaPolicy, StaticView
 from dynamo_sim.autoscaling.policies.sla.capacity import Traffic, requests_per_second
 from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel, least_squares_from_zero
@@ -50,7 +51,10 @@ def tick(
         "avg_kv_hit_rate": 0.0,
         "avg_accept_length": 1.0,
     }
-    return StaticView(ticks={"decode_fpm_snapshots": snapshots, "traffic": traffic})
+    return StaticView(
+        {"requests_started": requests, "router_queue": 0},
+        ticks={"decode_fpm_snapshots": snapshots, "traffic": traffic},
+    )
 
 
 def test_the_model_learns_a_linear_engine() -> None:
@@ -63,6 +67,21 @@ def test_the_model_learns_a_linear_engine() -> None:
     assert model.seconds(500, [1, 2], 100) == pytest.approx(
         [TRUE[0] + 500 * TRUE[1] + n * TRUE[2] + 100 * TRUE[3] for n in (1, 2)]
     )
+
+
+def test_many_decode_passes_do_not_push_out_the_few_that_price_a_prefill() -> None:
+    model = PassModel()
+    model.observe(varied())
+    model.observe(snapshot(0, 0, 20 + k % 7, 20_000 + 100 * k) for k in range(5000))
+    assert model.coefficients[1] == pytest.approx(TRUE[1], rel=1e-3)
+
+
+def test_without_a_prefill_there_is_no_model_in_which_it_costs_nothing() -> None:
+    model = PassModel()
+    model.observe(snapshot(0, 0, k, 500 * k) for k in range(1, 80))
+    assert not model.is_ready
+    model.observe([snapshot(0, 1000, 3, 1500)])
+    assert model.is_ready
 
 
 def test_no_coefficient_is_negative_and_what_never_varied_has_none() -> None:
@@ -177,6 +196,54 @@ def test_throughput_plans_for_the_next_interval() -> None:
     assert planned.reason == "throughput" and planned.target is not None
     capacity = planned.values["capacity_rps"]
     assert capacity is not None and planned.target == -(-40 // capacity)
+
+
+def test_demand_is_what_arrived_not_what_an_overloaded_fleet_finished() -> None:
+    policy = sla(mode="throughput", throughput_interval_s=10)
+    finished = tick(varied(), 100)
+    finished.values = {"requests_started": 300, "router_queue": 60}
+    look(policy, 5, FleetView.of(1), finished)
+    rest = tick([], 100)
+    rest.values = {"requests_started": 140, "router_queue": 0}  # 60 of them had waited in front
+    assert look(policy, 10, FleetView.of(1), rest).values["demand_rps"] == 44.0
+
+
+OVERLOADED = {
+    "name": "overloaded",
+    "workload": {
+        "kind": "generated",
+        "arrivals": {"shape": "constant", "rate_rps": 6},
+        "duration_s": 240,
+        "input_tokens": 16000,
+        "output_tokens": 100,
+    },
+    "fleet": {"workers": 1, "engine": {"engine_type": "vllm", "startup_time": 20}},
+    "sla": {"ttft_ms": 2000, "itl_ms": 100},
+    "autoscaler": {"policy": {"kind": "sla", "mode": "throughput"}, "min_workers": 1, "max_workers": 12},
+}
+
+
+def test_the_first_plan_of_an_overloaded_worker_is_what_the_offered_load_needs() -> None:
+    decisions = ds.run(ds.Scenario.from_dict(OVERLOADED)).decisions
+    plans = decisions[decisions["value:demand_rps"].notna()].head(4)
+    assert plans["value:demand_rps"].to_numpy() == pytest.approx(6.0, abs=0.1)  # a worker finishes about 2/s
+    assert plans["target"].tolist() == [3, 3, 3, 3]
+
+
+def test_the_capacity_of_a_worker_does_not_jump_when_prefills_are_rare() -> None:
+    long_answers = {"arrivals": {"shape": "poisson", "rate_rps": 2}, "output_tokens": 500, "duration_s": 600}
+    scenario = {**OVERLOADED, "workload": {**OVERLOADED["workload"], **long_answers}}  # type: ignore[dict-item]
+    decisions = ds.run(ds.Scenario.from_dict(scenario).with_(**{"fleet.workers": 4})).decisions
+    capacity = decisions["value:capacity_rps"].dropna()
+    assert len(capacity) >= 9 and capacity.max() < 1.3 * capacity.min()
+    assert decisions["target"].iloc[-1] == 2
+
+
+def test_a_reason_names_the_smallest_fleet_when_it_held() -> None:
+    policy = sla(min_workers=2)
+    idle = [snapshot(0, 0, 1, 800), snapshot(1, 0, 1, 800)]
+    held = look(policy, 5, FleetView.of(2), tick([*varied(), *idle], 10))
+    assert (held.target, held.proposal, held.reason) == (2, 1, "at the smallest fleet")
 
 
 def test_with_both_the_plan_is_a_floor() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View, WorkerPhase
+from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policies.forecast import exponential_smoothing, forecast
 from dynamo_sim.autoscaling.policies.sla.capacity import EngineLimits, Traffic, requests_per_second
 from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel
@@ -18,6 +19,8 @@ from dynamo_sim.autoscaling.policies.sla.worker_load import Estimator, WorkerLoa
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.metrics.readings import Reading, Threshold
 from dynamo_sim.scenario.scaling_policies import SlaScaling
+
+_IN_FRONT = MetricQuery("router_queue")
 
 
 class SlaPolicy(Policy):
@@ -31,7 +34,6 @@ class SlaPolicy(Policy):
         ValueError: a target is missing.
     """
 
-    reads = ()
     direct = True
     needs_passes = True
 
@@ -42,6 +44,9 @@ class SlaPolicy(Policy):
         self.ttft_ms, self.itl_ms = spec.ttft_ms, spec.itl_ms
         self.limits = limits or EngineLimits()
         self.period_s = spec.interval_s
+        self._started = MetricQuery("requests_started", "increase", "sum", spec.interval_s)
+        self.reads = (self._started, _IN_FRONT)
+        self._arrivals = _Arrivals()
         self.model = PassModel()
         self.floor: int | None = None
         self._last_pass: dict[int, tuple[float, Mapping[str, Any]]] = {}
@@ -72,8 +77,8 @@ class SlaPolicy(Policy):
                 )
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
-        tick = view.bridge()
-        self._observe(tick, now_s)
+        self._arrivals.add(view.value(self._started) or 0.0, view.value(_IN_FRONT) or 0.0)
+        self._observe(view.bridge(), now_s)
         values: dict[str, float | None] = {}
         planned: Decision | None = None
         if self.spec.mode != "load" and now_s >= self._since_s + self.spec.throughput_interval_s:
@@ -117,7 +122,7 @@ class SlaPolicy(Policy):
         window, seconds = self._window, now_s - self._since_s
         self._window, self._since_s = _Window(), now_s
         for predictor, value in (
-            (self._requests, float(window.requests)),
+            (self._requests, self._arrivals.take()),
             (self._isl, window.isl if window.requests else self._traffic.isl),
             (self._osl, window.osl if window.requests else self._traffic.osl),
         ):
@@ -136,7 +141,7 @@ class SlaPolicy(Policy):
     # ------------------------------------------------------------ load
 
     def _react(self, now_s: float, fleet: FleetView, values: dict[str, float | None]) -> Decision:
-        spec, active, effective = self.spec, fleet.active, fleet.effective
+        spec, effective = self.spec, fleet.effective
         floor = max(self.floor or 0, spec.min_workers)
         if spec.strict and fleet.starting:
             return Decision(None, "scaling_in_progress", values=values)
@@ -152,19 +157,39 @@ class SlaPolicy(Policy):
         ttfts = [estimator.ttft_ms(load) for load in loads]
         itls = [estimator.itl_ms(load) for load in loads]
         values |= {"estimated_ttft_ms": max(ttfts), "estimated_itl_ms": max(itls), "floor": float(floor)}
-        if min(ttfts) > self.ttft_ms or min(itls) > self.itl_ms:
-            wish = active + 1 if spec.strict else self._enough(estimator, loads)
-            reason = "scale_up" if max(wish, floor) > effective else "starting workers suffice"
-            return Decision(max(wish, floor, effective), reason, wish, values=values)
+        desired, reason = self._desired(estimator, loads, min(ttfts), min(itls), fleet)
+        if desired >= floor:
+            return Decision(desired, reason, desired, values=values)
+        if floor > effective:
+            reason = "throughput" if floor == self.floor else "at the smallest fleet"
+        elif reason == "scale_down":
+            reason = "scale_down_capped_by_throughput" if floor == self.floor else "at the smallest fleet"
+        return Decision(floor, reason, desired, values=values)
+
+    def _desired(
+        self,
+        estimator: Estimator,
+        loads: list[WorkerLoad],
+        least_ttft_ms: float,
+        least_itl_ms: float,
+        fleet: FleetView,
+    ) -> tuple[int, str]:
+        """Workers that the present loads ask for, and why; the plan by traffic aside.
+
+        Args:
+            estimator: of the present traffic.
+            loads: one an active worker.
+            least_ttft_ms, least_itl_ms: the best estimates among the workers.
+            fleet: the workers.
+        """
+        active, effective = fleet.active, fleet.effective
+        if least_ttft_ms > self.ttft_ms or least_itl_ms > self.itl_ms:
+            enough = active + 1 if self.spec.strict else self._enough(estimator, loads)
+            return (enough, "scale_up") if enough > effective else (effective, "starting workers suffice")
         survivors = active if fleet.starting else active - 1
         if survivors >= 1 and all(self._fits(estimator, load, active / survivors) for load in loads):
-            wish = effective - 1
-            target = max(wish, floor)
-            reason = "scale_down" if target < effective else "scale_down_capped_by_throughput"
-            return Decision(target, reason if target <= effective else "throughput", wish, values=values)
-        return Decision(
-            max(effective, floor), "throughput" if floor > effective else "no_change", values=values
-        )
+            return effective - 1, "scale_down"
+        return effective, "no_change"
 
     def _enough(self, estimator: Estimator, loads: list[WorkerLoad]) -> int:
         """The smallest fleet for which the median worker would meet both targets."""
@@ -191,8 +216,29 @@ class SlaPolicy(Policy):
         return room is None or load.kv_tokens * scale < room
 
 
+class _Arrivals:
+    """Requests that arrived since the last plan: those given to a worker, and the growth of the router queue.
+
+    An overloaded fleet finishes what it can, so what has finished says nothing about demand.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0.0
+        self._queued = 0.0
+
+    def add(self, started: float, queued: float) -> None:
+        """Requests given to workers since the last evaluation, and those that wait in front of the fleet now."""
+        self._count += started + queued - self._queued
+        self._queued = queued
+
+    def take(self) -> float:
+        """How many there were, to begin anew."""
+        count, self._count = max(0.0, self._count), 0.0
+        return count
+
+
 class _Window:
-    """Traffic of a throughput interval."""
+    """Lengths of the requests that finished in a throughput interval."""
 
     def __init__(self) -> None:
         self.requests = 0
