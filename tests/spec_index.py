@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.parity.rules import RULES
+from tests.parity.rules import RULES, VECTOR_RULES
 from tests.spec_citations import ROOT, SPEC, citations, documents, places, titles
 
 INDEX = SPEC / "INDEX.md"
@@ -20,7 +20,7 @@ HEAD = """\
 Sections of the [specifications](README.md) with the files that cite them. A number such as 5.3 without a title is
 step 3 of section 5. Code is below `dynamo_sim/`, tests are below `tests/`. Golden cases are in `tests/parity/cases/`,
 by topic and number; `pytest tests/parity/test_golden.py -k vllm/25` runs one. This page is written by
-`python -m tests.spec_index`, and a test keeps it true.
+`python -m tests.spec_index`, and a test keeps it true. The cases of the topic autoscaling are named by their kind.
 """
 
 Cited = dict[tuple[str, str], set[str]]
@@ -41,12 +41,16 @@ def cited_by_folder() -> tuple[Cited, Cited]:
 
 def golden_cases() -> dict[tuple[str, str], list[str]]:
     """The golden cases of each (document, section), a text a topic: ``"vllm 1, 2, 8"``."""
-    return {
+    cases = {
         next(citations(cited)): [
-            f"{topic} {', '.join(map(str, numbers))}" for topic, numbers in sorted(cases.items())
+            f"{topic} {', '.join(map(str, numbers))}" for topic, numbers in sorted(topics.items())
         ]
-        for cited, cases in RULES.items()
+        for cited, topics in RULES.items()
     }
+    vectors = {
+        next(citations(cited)): [f"autoscaling {', '.join(kinds)}"] for cited, kinds in VECTOR_RULES.items()
+    }
+    return {**cases, **vectors}
 
 
 def in_order(section: str) -> tuple[int, ...]:

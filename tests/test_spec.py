@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.parity.autoscaling_vectors import vector_files
 from tests.parity.cases import golden, topics
-from tests.parity.rules import RULES
+from tests.parity.rules import RULES, VECTOR_RULES
 from tests.spec_citations import ROOT, citations, documents, exists, expanded, places
 
 
@@ -49,9 +50,10 @@ def test_a_numbered_step_counts_as_a_section() -> None:
 
 def test_every_rule_with_golden_cases_exists_and_names_existing_cases() -> None:
     specifications = documents()
-    for cited, cases in RULES.items():
+    for cited in (*RULES, *VECTOR_RULES):
         ((document, section),) = citations(cited)
         assert exists(specifications[document], section), cited
+    for cited, cases in RULES.items():
         for topic, numbers in cases.items():
             assert not set(numbers) - {int(case["name"][:2]) for case in golden(topic)}, (cited, topic)
 
@@ -67,3 +69,8 @@ def test_every_golden_case_that_is_not_random_holds_a_rule() -> None:
         if not {"fuzz", "random"} & set(case["name"].split("-"))
     }
     assert named - held == set()
+
+
+def test_every_kind_of_vectors_holds_a_rule() -> None:
+    kinds = {vectors["kind"] for vectors in vector_files().values()}
+    assert kinds == {kind for kinds in VECTOR_RULES.values() for kind in kinds}

@@ -90,3 +90,23 @@ RULES: dict[str, dict[str, tuple[int, ...]]] = {
     "spec 09, 7": {"fleet": (25, 33), "report": (8,)},
 }
 """Numbers of the cases by section and topic. Random cases are left out: each of them holds many rules at once."""
+
+VECTOR_RULES: dict[str, tuple[str, ...]] = {
+    "spec 10, 2.2": ("hpa_metric",),
+    "spec 10, 2.3": ("hpa_groups", "hpa_metric"),
+    "spec 10, 2.4": ("hpa_metric", "hpa_timeline"),
+    "spec 10, 2.5": ("hpa_sync", "hpa_timeline"),
+    "spec 10, 2.6": ("hpa_stabilise",),
+    "spec 10, 2.7": ("hpa_default_limits", "hpa_rate"),
+    "spec 10, 2.8": ("hpa_rate", "hpa_timeline"),
+    "spec 10, 3.2": ("keda_timeline",),
+    "spec 10, 3.3": ("keda_timeline",),
+    "spec 10, 4.2": ("kpa_window",),
+    "spec 10, 4.3": ("kpa_decision",),
+    "spec 10, 5": ("step_scaling", "target_tracking"),
+    "spec 10, 6.3": ("planner_adapter",),
+    "spec 10, 6.4": ("planner_adapter",),
+    "spec 10, 6.5": ("planner_predictor",),
+    "spec 10, 6.6": ("planner_budget",),
+}
+"""Kinds of vectors of `tests/parity/test_autoscaling_vectors.py` by section."""
