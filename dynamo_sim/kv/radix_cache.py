@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Protocol
 
@@ -96,6 +97,19 @@ class RadixCache:
         """The stamp of a use at the beginning of a round; uses there are in order of ``place``."""
         return ((2 * round_number) << STAMP_BITS) + place
 
+    # ------------------------------------------------------------ slots
+
+    def take(self, tokens: int) -> bool:
+        """Take free slots for ``tokens`` tokens; False, and nothing changed, when there are not that many."""
+        if tokens > self.free:
+            return False
+        self.free -= tokens
+        return True
+
+    def give_back(self, tokens: int) -> None:
+        """Make the slots of ``tokens`` tokens free that are not in the tree."""
+        self.free += tokens
+
     # ------------------------------------------------------------ questions
 
     @property
@@ -149,23 +163,24 @@ class RadixCache:
         """Begin to use a node and its ancestors, those from ``above`` upwards excepted."""
         if above is None:
             above = self.root
+        page = self.page_tokens
         while node is not above:
             if not node.locks:
-                self.evictable -= node.pages * self.page_tokens
+                self.evictable -= (node.high - node.low) * page
             node.locks += 1
             assert node.parent is not None
             node = node.parent
 
     def unlock(self, node: Node, stamp: int) -> None:
         """End the use of a node and its ancestors, that was last made at ``stamp``."""
-        root = self.root
+        root, page = self.root, self.page_tokens
         while node is not root:
             if stamp > node.stamp:
                 node.stamp = stamp
             node.locks -= 1
             if not node.locks:
-                self.evictable += node.pages * self.page_tokens
-                if not node.children:
+                self.evictable += (node.high - node.low) * page
+                if not (node.children or node.queued):
                     self._enqueue(node)
             assert node.parent is not None
             node = node.parent
@@ -208,7 +223,7 @@ class RadixCache:
                 self._serial += 1
                 leaf = Node(node, text, depth, pages, by_page, 0, self._serial)
                 node.children[_key(text, depth)] = leaf
-                self.evictable += leaf.pages * self.page_tokens
+                self.evictable += (pages - depth) * self.page_tokens
                 node = leaf
         return node, present
 
@@ -216,7 +231,7 @@ class RadixCache:
         """Note a use of unlocked nodes, from ``node`` up to but not including ``above``."""
         while node is not above:
             node.stamp = stamp
-            if not node.locks and not node.children:
+            if not (node.locks or node.children or node.queued):
                 self._enqueue(node)
             assert node.parent is not None
             node = node.parent
@@ -236,7 +251,7 @@ class RadixCache:
             if node.stamp != stamp:
                 heapreplace(leaves, (node.stamp, node.serial, node))
                 continue
-            gone = node.pages
+            gone = node.high - node.low
             some = node.by_page and (gone - 1) * page >= tokens
             if some:
                 gone = -(-tokens // page)
@@ -259,15 +274,14 @@ class RadixCache:
     # ------------------------------------------------------------ inside
 
     def _enqueue(self, leaf: Node) -> None:
-        if not leaf.queued:
-            leaf.queued = True
-            heappush(self._leaves, (leaf.stamp, leaf.serial, leaf))
+        leaf.queued = True
+        heappush(self._leaves, (leaf.stamp, leaf.serial, leaf))
 
     def _remove(self, leaf: Node) -> None:
         parent = leaf.parent
         assert parent is not None and leaf.text is not None
         del parent.children[_key(leaf.text, leaf.low)]
-        if parent is not self.root and not parent.children and not parent.locks:
+        if parent is not self.root and not (parent.children or parent.locks or parent.queued):
             self._enqueue(parent)
 
     def _split(self, node: Node, at: int) -> Node:
@@ -282,6 +296,37 @@ class RadixCache:
         node.low = at
         upper.children[_key(text, at)] = node
         return upper
+
+    # ------------------------------------------------------------ for tests
+
+    def check(self, locked: Iterable[Node]) -> None:
+        """Check that the books agree with the tree.
+
+        Args:
+            locked: the node that each user of the tree locks.
+
+        Raises:
+            AssertionError: they do not agree.
+        """
+        users: Counter[Node] = Counter()
+        for node in locked:
+            while node is not self.root:
+                users[node] += 1
+                assert node.parent is not None
+                node = node.parent
+        evictable = 0
+        todo = [self.root]
+        while todo:
+            node = todo.pop()
+            for key, child in node.children.items():
+                assert child.parent is node and node.high == child.low < child.high
+                assert child.text is not None and key == _key(child.text, child.low)
+                assert child.locks == users.pop(child, 0)
+                assert child.locks or child.children or child.queued
+                evictable += 0 if child.locks else child.pages * self.page_tokens
+                todo.append(child)
+        assert not users
+        assert self.evictable == evictable and self.free >= 0
 
 
 def _key(text: Text, page: int) -> int | Text:

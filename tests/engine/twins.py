@@ -72,6 +72,8 @@ def story(
         if step is FAILED:
             failed = True
             break
+        if hasattr(core, "check"):
+            core.check()
         stats = {
             name: round(value, 6) if isinstance(value, float) else value
             for name, value in asdict(step.stats).items()

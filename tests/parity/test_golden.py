@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 from dynamo_sim.engine.step import Step
 from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 from tests.parity.answer import answer
@@ -44,11 +47,17 @@ def test_lockstep_changes_no_bit(case: Case, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_books_of_the_cache_agree_after_every_pass(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish = VllmScheduler.finish
+    for scheduler in (VllmScheduler, SglangScheduler):
+        monkeypatch.setattr(scheduler, "finish", finish_and_check(scheduler))
+    answer(case, max_stretch_passes=1)
 
-    def finish_and_check(self: VllmScheduler, step: Step) -> None:
+
+def finish_and_check(scheduler: Any) -> Any:
+    """The `finish` of a scheduler, followed by a check of its books."""
+    finish = scheduler.finish
+
+    def finish_then_check(self: Any, step: Step) -> None:
         finish(self, step)
         self.check()
 
-    monkeypatch.setattr(VllmScheduler, "finish", finish_and_check)
-    answer(case, max_stretch_passes=1)
+    return finish_then_check

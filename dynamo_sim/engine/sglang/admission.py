@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.batch import RunningBatch
+from dynamo_sim.engine.sglang.limits import Limits
+from dynamo_sim.engine.sglang.queue import WaitingQueue
+from dynamo_sim.engine.sglang.ratio import NewTokenRatio
 from dynamo_sim.engine.sglang.sequence import SglangSequence
-
-if TYPE_CHECKING:
-    from dynamo_sim.engine.sglang.scheduler import SglangScheduler
+from dynamo_sim.kv.radix_cache import RadixCache
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """What one request gets in a pass.
 
     Attributes:
         tokens: so many more of its tokens get slots, cached ones included.
-        reused: tokens that need no computing: of a first piece the cached ones, of a later one all before it.
+        reused: tokens that need no computing: of a first chunk the cached ones, of a later one all before it.
         end: tokens that have slots then.
     """
 
@@ -28,32 +29,32 @@ class Piece(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What a piece asks for: tokens, charged in whole pages, and for the last one a reserve for outputs."""
+    """What a chunk asks for: tokens, charged in whole pages, and for the last one a reserve for outputs."""
 
     tokens: int
     charge: int
     outputs: int
 
 
-class Admission:
+class Admitted:
     """What a pass takes in.
 
     Attributes:
-        pieces: the batch, in order.
-        refused_for: tokens the head of the queue asks room for while nothing but room is missing; None when
+        chunks: the batch, in order.
+        refused_for: tokens the head of the queue asks for while nothing but free tokens are missing; None when
             it is refused for what cannot change while the same requests run, or nobody is refused.
-        out_of_memory: whether slots were missing for a request there was room for.
+        out_of_memory: whether slots were missing for a request that seemed to fit.
     """
 
-    __slots__ = ("out_of_memory", "pieces", "refused_for")
+    __slots__ = ("chunks", "out_of_memory", "refused_for")
 
     def __init__(self) -> None:
-        self.pieces: list[Piece] = []
+        self.chunks: list[Chunk] = []
         self.refused_for: int | None = None
         self.out_of_memory = False
 
 
-class Room:
+class RemainingTokens:
     """Tokens that may still be promised in a pass.
 
     The reference adds up what running requests have reserved in running order, as floats. That sum is close
@@ -69,79 +70,89 @@ class Room:
         self._promised: list[int] = []
         reserve = batch.reserve_tokens * ratio
         self._estimate = self._whole - reserve
-        self._margin = closeness(reserve)
+        self._margin = rounding_margin(reserve)
 
-    def is_below(self, tokens: int) -> bool:
-        """Whether there is not more room than that."""
+    def refuse(self, tokens: int) -> bool:
+        """Whether at most ``tokens`` tokens are left: more have to be left than a request asks for."""
         difference = tokens - self._estimate
         if abs(difference) > self._margin:
             return difference > 0
-        room = float(self._whole) - self._batch.reserve(self._ratio)
+        remaining = float(self._whole) - self._batch.reserve(self._ratio)
         for promised in self._promised:
-            room -= float(promised)
-        return tokens >= room
+            remaining -= float(promised)
+        return tokens >= remaining
 
     def promise(self, tokens: int) -> None:
-        """Give room away."""
+        """Set tokens aside for a request that was admitted."""
         self._promised.append(tokens)
         self._estimate -= tokens
 
 
-def closeness(reserve: float) -> float:
+def rounding_margin(reserve: float) -> float:
     """How far the reserve by whole numbers may be from the float sum in running order, with a wide margin."""
     return 1e-6 + 1e-9 * abs(reserve)
 
 
-def demand(engine: SglangScheduler, sequence: SglangSequence, chunk_room: float) -> Demand | None:
-    """What the next piece of a waiting request asks for; None when there is no such piece."""
-    missing = sequence.prompt_tokens + sequence.generated - sequence.have
-    if missing <= engine.chunk_tokens:
+def demand(sequence: SglangSequence, chunk_tokens: float, limits: Limits) -> Demand | None:
+    """What the next chunk of a waiting request asks for; None when there is no such chunk.
+
+    Args:
+        chunk_tokens: chunk budget that is left in the pass.
+    """
+    missing = sequence.prompt_tokens + sequence.generated - sequence.allocated_tokens
+    if missing <= limits.chunk_tokens:
         tokens = missing
     else:
-        tokens = min(int(chunk_room) // engine.page_tokens * engine.page_tokens, missing)
+        tokens = min(int(chunk_tokens) // limits.page_tokens * limits.page_tokens, missing)
     if not tokens:
         return None
-    outputs = 0 if tokens < missing else min(sequence.left, engine.clip_tokens)
-    return Demand(tokens, -(-tokens // engine.page_tokens) * engine.page_tokens, outputs)
+    outputs = 0 if tokens < missing else min(sequence.left, limits.clip_tokens)
+    return Demand(tokens, -(-tokens // limits.page_tokens) * limits.page_tokens, outputs)
 
 
-def admit(engine: SglangScheduler, now_ms: float) -> Admission:
+def admit(
+    queue: WaitingQueue,
+    cache: RadixCache,
+    batch: RunningBatch,
+    ratio: NewTokenRatio,
+    limits: Limits,
+    now_ms: float,
+) -> Admitted:
     """Take requests from the head of the queue, never past it, and give them their slots."""
-    admission = Admission()
-    queue, cache, batch = engine.queue, engine.cache, engine.batch
-    pieces = admission.pieces
-    seats = engine.max_sequences - len(batch)
+    admitted = Admitted()
+    chunks = admitted.chunks
+    seats = limits.max_sequences - len(batch.members)
     if seats <= 0:
-        return admission
-    room = Room(batch, cache.available, engine.ratio.value)
-    input_room, chunk_room = engine.input_tokens, engine.chunk_tokens
-    while queue and len(pieces) < seats:
-        head = queue.head
-        wanted = demand(engine, head, chunk_room)
+        return admitted
+    remaining = RemainingTokens(batch, cache.available, ratio.value)
+    page, input_tokens, chunk_tokens = limits.page_tokens, limits.input_tokens, limits.chunk_tokens
+    while queue.waiting and len(chunks) < seats:
+        head = queue.waiting[0]
+        wanted = demand(head, chunk_tokens, limits)
         if wanted is None:
             break
         tokens, charge, outputs = wanted
-        affordable = charge <= input_room and charge <= chunk_room
-        if not affordable or room.is_below(charge + outputs):
-            if affordable:
-                admission.refused_for = charge + outputs
+        if charge > input_tokens or charge > chunk_tokens:
+            break
+        if remaining.refuse(charge + outputs):
+            admitted.refused_for = charge + outputs
             break
         if cache.free < tokens:
             cache.evict(tokens - cache.free)
-        had = head.have
-        reused = memory.extend(cache, head, had + tokens) if had else memory.begin(cache, head, tokens)
+        before = head.allocated_tokens
+        take = memory.extend if before else memory.begin
+        reused = take(cache, head, before + tokens)
         if reused is None:
-            admission.out_of_memory = True
+            admitted.out_of_memory = True
             break
         queue.pop()
-        page = engine.page_tokens
-        end = head.have
+        end = head.allocated_tokens
         # What waits has whole pages, so nothing of its quota is left over.
-        room.promise(-(-end // page) * page - had + outputs)
-        input_room -= charge
-        chunk_room -= charge
+        remaining.promise(-(-end // page) * page - before + outputs)
+        input_tokens -= charge
+        chunk_tokens -= charge
         head.request.note_admission(now_ms, reused)
-        pieces.append(Piece(head, tokens, reused, end))
-        if chunk_room <= 0:
+        chunks.append(Chunk(head, tokens, reused, end))
+        if chunk_tokens <= 0:
             break
-    return admission
+    return admitted

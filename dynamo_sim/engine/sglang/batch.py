@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dynamo_sim.engine.lockstep import LockstepGroup
 from dynamo_sim.engine.sglang.sequence import SglangSequence
 
 NEVER = 1 << 62
@@ -12,9 +13,8 @@ NEVER = 1 << 62
 class RunningBatch:
     """Requests that decode, in running order, and the sums over them that a pass asks for.
 
-    All of them gain one token a pass (speculative bursts are different, see `leap`), so what a member has
-    generated, when it fills a page and when it ends follow from the number of passes, and a pass costs what
-    changes in it, not what runs in it. A request that wants no tokens takes part without ever gaining any.
+    All of them gain one token a pass, so they form a `LockstepGroup` (speculative bursts are different, see `leap`).
+    A request that wants no tokens takes part without ever gaining any.
 
     Args:
         page_tokens: tokens per page.
@@ -22,38 +22,25 @@ class RunningBatch:
 
     Attributes:
         members: all of them by their number of entry, in running order.
-        passes: decode passes so far.
-        growing: members that gain tokens.
-        tokens: sum of the lengths of all members.
-        pages: sum of the pages they need, each rounded up.
-        reserve_tokens: sum of their tokens to come, each at most ``clip_tokens``.
-        ending: growing members by the pass of their last token, in running order.
-        watched: members whose pages have to be kept as they fill, by entry.
+        group: those that gain tokens.
+        reserve_tokens: sum of the tokens to come, each member's at most ``clip_tokens``.
+        page_by_page: members whose pages have to be stored as they fill, by entry.
+        clipping: how many members will have ``clip_tokens`` to come after which pass, those with more.
+        falling: members with at most ``clip_tokens`` to come, each of which takes 1 a pass off the reserve.
     """
 
     def __init__(self, page_tokens: int, clip_tokens: int) -> None:
         self.page_tokens = page_tokens
         self.clip_tokens = clip_tokens
         self.members: dict[int, SglangSequence] = {}
-        self.passes = 0
-        self.growing = 0
-        self.tokens = 0
-        self.pages = 0
+        self.group: LockstepGroup[SglangSequence] = LockstepGroup(page_tokens)
         self.reserve_tokens = 0
-        self.ending: dict[int, list[SglangSequence]] = {}
-        self.watched: dict[int, SglangSequence] = {}
-        # Growing members with at most `clip_tokens` to come, each of which takes 1 a pass off the reserve;
-        # and how many will have that few after which pass.
+        self.page_by_page: dict[int, SglangSequence] = {}
         self.falling = 0
         self.clipping: dict[int, int] = {}
-        self.openings: dict[int, int] = {}  # growing members by the residue (pass modulo page) of opening one
         self._entries = 0
-        self._offsets = 0
-        self._squared_offsets = 0
-        self._still_squares = 0
-
-    def __len__(self) -> int:
-        return len(self.members)
+        # Of members that want no tokens: sums of their lengths, of the pages those need, and of their squares.
+        self._still_tokens = self._still_pages = self._still_squares = 0
 
     # ------------------------------------------------------------ who is in it
 
@@ -62,124 +49,107 @@ class RunningBatch:
         self._entries += 1
         sequence.entry = self._entries
         self.members[sequence.entry] = sequence
-        if sequence.watched:
-            self.watched[sequence.entry] = sequence
-        sequence.origin = self.passes - sequence.generated
-        self._count(sequence, 1)
+        if sequence.page_by_page:
+            self.page_by_page[sequence.entry] = sequence
+        self._join(sequence)
 
     def remove(self, sequence: SglangSequence) -> None:
         """Let a member go, wherever it stands, with ``generated`` up to date."""
-        sequence.generated = self.generated(sequence)
+        self._leave(sequence)
         del self.members[sequence.entry]
-        if sequence.watched:
-            del self.watched[sequence.entry]
-        self._count(sequence, -1)
+        if sequence.page_by_page:
+            del self.page_by_page[sequence.entry]
 
     def leap(self, sequence: SglangSequence, tokens: int) -> None:
         """Give one member ``tokens`` tokens without a pass: in bursts every member gets its own number."""
-        sequence.generated = self.generated(sequence)
-        self._count(sequence, -1)
+        self._leave(sequence)
         sequence.generated += tokens
-        sequence.origin -= tokens
-        self._count(sequence, 1)
+        self._join(sequence)
 
     def advance(self, passes: int) -> None:
         """Give every growing member a token in each of ``passes`` passes, which none may outlive."""
-        self.pages += self.openings_within(passes)
-        self.tokens += passes * self.growing
+        group = self.group
         if self.clipping:
-            for number in range(self.passes, self.passes + passes):
+            for number in range(group.passes, group.passes + passes):
                 self.falling += self.clipping.pop(number, 0)
                 self.reserve_tokens -= self.falling
-            self.falling += self.clipping.pop(self.passes + passes, 0)
+            self.falling += self.clipping.pop(group.passes + passes, 0)
         else:
             self.reserve_tokens -= passes * self.falling
-        self.passes += passes
+        group.advance(passes, group.openings_within(passes))
 
-    def _count(self, sequence: SglangSequence, sign: int) -> None:
-        length = sequence.prompt_tokens + sequence.generated
-        page = self.page_tokens
-        self.tokens += sign * length
-        self.pages += sign * -(-length // page)
-        left = sequence.max_output_tokens - sequence.generated
+    def _join(self, sequence: SglangSequence) -> None:
         if not sequence.max_output_tokens:
-            self._still_squares += sign * length * length
+            self._count_still(sequence, 1)
             return
-        now = self.passes
-        self.growing += sign
-        residue = (1 - length + now) % page
-        self.openings[residue] = self.openings.get(residue, 0) + sign
-        offset = length - now
-        self._offsets += sign * offset
-        self._squared_offsets += sign * offset * offset
-        if left > self.clip_tokens:
-            self.reserve_tokens += sign * self.clip_tokens
-            turn = now + left - self.clip_tokens
-            turning = self.clipping.pop(turn, 0) + sign
-            if turning:
-                self.clipping[turn] = turning
+        self.group.join(sequence)
+        left = sequence.max_output_tokens - sequence.generated
+        if left <= self.clip_tokens:
+            self.reserve_tokens += left
+            self.falling += 1
         else:
-            self.reserve_tokens += sign * left
-            self.falling += sign
-        end = now + left
-        if sign > 0:
-            group = self.ending.get(end)
-            if group is None:
-                self.ending[end] = [sequence]
-            else:
-                group.append(sequence)
-        elif left:
-            group = self.ending[end]
-            group.remove(sequence)
-            if not group:
-                del self.ending[end]
+            self.reserve_tokens += self.clip_tokens
+            turn = self.group.passes + left - self.clip_tokens
+            self.clipping[turn] = self.clipping.get(turn, 0) + 1
+
+    def _leave(self, sequence: SglangSequence) -> None:
+        if not sequence.max_output_tokens:
+            self._count_still(sequence, -1)
+            return
+        self.group.leave(sequence)
+        left = sequence.max_output_tokens - sequence.generated
+        if left <= self.clip_tokens:
+            self.reserve_tokens -= left
+            self.falling -= 1
+        else:
+            self.reserve_tokens -= self.clip_tokens
+            turn = self.group.passes + left - self.clip_tokens
+            self.clipping[turn] -= 1
+            if not self.clipping[turn]:
+                del self.clipping[turn]
+
+    def _count_still(self, sequence: SglangSequence, sign: int) -> None:
+        length = sequence.prompt_tokens
+        self._still_tokens += sign * length
+        self._still_pages += sign * -(-length // self.page_tokens)
+        self._still_squares += sign * length * length
 
     # ------------------------------------------------------------ questions
 
-    def generated(self, sequence: SglangSequence) -> int:
-        """What a member has generated so far."""
-        return self.passes - sequence.origin if sequence.max_output_tokens else 0
+    @property
+    def growing(self) -> int:
+        """Members that gain tokens."""
+        return self.group.count
+
+    @property
+    def tokens(self) -> int:
+        """Sum of the lengths of all members."""
+        return self.group.tokens + self._still_tokens
 
     @property
     def slack_tokens(self) -> int:
         """Slots missing to whole pages, over all members."""
-        return self.pages * self.page_tokens - self.tokens
-
-    @property
-    def next_openings(self) -> int:
-        """Members that open a page in the next pass."""
-        return self.openings.get((self.passes + 1) % self.page_tokens, 0)
-
-    def openings_within(self, passes: int) -> int:
-        """Pages opened in the next ``passes`` passes together, as long as nobody joins or ends."""
-        page, openings = self.page_tokens, self.openings
-        first = (self.passes + 1) % page
-        if passes == 1:
-            return openings.get(first, 0)
-        cycles, rest = divmod(passes, page)
-        opened = cycles * self.growing
-        if rest:
-            for residue, count in openings.items():
-                if (residue - first) % page < rest:
-                    opened += count
-        return opened
+        pages = self.group.blocks + self._still_pages
+        return pages * self.page_tokens - self.group.tokens - self._still_tokens
 
     @property
     def squared_tokens(self) -> int:
         """Sum of the squares of the members' lengths."""
-        now = self.passes
-        squares = self._squared_offsets + 2 * now * self._offsets + now * now * self.growing
-        return squares + self._still_squares
+        return self.group.squared_tokens + self._still_squares
 
     @property
     def is_mixed(self) -> bool:
         """Whether some members grow and some do not."""
-        return 0 < self.growing < len(self.members)
+        return 0 < self.group.count < len(self.members)
+
+    def generated(self, sequence: SglangSequence) -> int:
+        """What a member has generated so far."""
+        return self.group.generated(sequence) if sequence.max_output_tokens else 0
 
     def reserve(self, ratio: float) -> float:
         """Tokens set aside for outputs to come: the float sum in running order (`spec 05, 8`)."""
         total = 0.0
-        clip, now = self.clip_tokens, self.passes
+        clip, now = self.clip_tokens, self.group.passes
         for sequence in self.members.values():
             left = sequence.max_output_tokens - (now - sequence.origin) if sequence.max_output_tokens else 0
             total += float(min(left, clip)) * ratio
@@ -187,14 +157,14 @@ class RunningBatch:
 
     def victim(self) -> SglangSequence:
         """Who is retracted first: who has generated least, the first in running order among equals."""
-        now = self.passes
+        now = self.group.passes
         members: Iterable[SglangSequence] = self.members.values()
         return max(members, key=lambda s: s.origin if s.max_output_tokens else now)
 
-    def next_watched_page(self) -> int:
-        """The pass in which the next page of a watched member fills; `NEVER` if there is none."""
-        if not self.watched:
+    def next_page_to_store(self) -> int:
+        """The pass in which the next page fills that has to be stored at once; `NEVER` if there is none."""
+        if not self.page_by_page:
             return NEVER
-        now, page = self.passes, self.page_tokens
-        lengths = (s.prompt_tokens + now - s.origin for s in self.watched.values() if s.max_output_tokens)
+        now, page = self.group.passes, self.page_tokens
+        lengths = (self.group.length(s) for s in self.page_by_page.values() if s.max_output_tokens)
         return min((now + page - length % page for length in lengths), default=NEVER)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
-
 from dynamo_sim.engine.sglang.admission import demand
-from dynamo_sim.errors import SimulationError
-
-if TYPE_CHECKING:
-    from dynamo_sim.engine.sglang.scheduler import SglangScheduler
-
-
-def refuse_dead_end(engine: SglangScheduler) -> NoReturn:
-    """End a run in which the reference would repeat passes for ever.
-
-    Raises:
-        SimulationError: always.
-    """
-    raise SimulationError(f"the run reached a dead end: {dead_end_reason(engine)}")
+from dynamo_sim.engine.sglang.batch import RunningBatch
+from dynamo_sim.engine.sglang.limits import Limits
+from dynamo_sim.engine.sglang.queue import WaitingQueue
+from dynamo_sim.kv.radix_cache import RadixCache
 
 
-def dead_end_reason(engine: SglangScheduler) -> str | None:
+def dead_end_reason(
+    batch: RunningBatch, queue: WaitingQueue, cache: RadixCache, limits: Limits
+) -> str | None:
     """Why the requests of a worker do not end: the limit they met, and a remedy; None when it has none."""
-    batch = engine.batch
     if not batch.members:
-        return _why_refused(engine) if engine.queue else None
+        return _why_refused(queue, cache, limits) if queue.waiting else None
     if not batch.growing:
         idle = next(iter(batch.members.values()))
         return (
@@ -36,42 +26,42 @@ def dead_end_reason(engine: SglangScheduler) -> str | None:
     wanted = runner.prompt_tokens + runner.max_output_tokens
     return (
         f"{runner.request.name} has {tokens} of its {wanted} tokens and finds no slot for the next one in a "
-        f"pool of {_pool(engine)}, though nobody else can be retracted; raise num_gpu_blocks, or "
-        f"clip_max_new_tokens={engine.clip_tokens} so that more is reserved for outputs"
+        f"pool of {_pool(limits)}, though nobody else can be retracted; raise num_gpu_blocks, or "
+        f"clip_max_new_tokens={limits.clip_tokens} so that more is reserved for outputs"
     )
 
 
-def _why_refused(engine: SglangScheduler) -> str:
-    head = engine.queue.head
-    behind = len(engine.queue) - 1
+def _why_refused(queue: WaitingQueue, cache: RadixCache, limits: Limits) -> str:
+    head = queue.waiting[0]
+    behind = len(queue.waiting) - 1
     who = f"{head.request.name} is never admitted"
     if behind:
         who += f" and blocks {behind} request{'s' if behind > 1 else ''} behind it"
-    chunk, page = engine.chunk_tokens, engine.page_tokens
-    wanted = demand(engine, head, chunk)
+    chunk, page = limits.chunk_tokens, limits.page_tokens
+    wanted = demand(head, chunk, limits)
     if wanted is None:
-        if head.tokens == head.have:
+        if head.tokens == head.allocated_tokens:
             return f"{who}: it has no prompt tokens; give it at least 1"
         return f"{who}: chunked_prefill_size={chunk} is less than a page; raise it to at least {page}"
-    if wanted.charge > engine.input_tokens:
+    if wanted.charge > limits.input_tokens:
         return (
             f"{who}: its next {wanted.charge} prompt tokens are more than max_prefill_tokens="
-            f"{engine.input_tokens}; raise that, or lower chunked_prefill_size to split prompts"
+            f"{limits.input_tokens}; raise that, or lower chunked_prefill_size to split prompts"
         )
     if wanted.charge > chunk:
         return (
             f"{who}: its {wanted.tokens} prompt tokens are {wanted.charge} in whole pages, more than "
             f"chunked_prefill_size={chunk}; raise that to at least {wanted.charge}"
         )
-    held = sum(sequence.have for sequence in engine.queue)
+    held = sum(sequence.allocated_tokens for sequence in queue.waiting)
     holders = f", {held} are held by prompts computed in part" if held else ""
     return (
         f"{who}: it asks for more room than {wanted.charge} prompt and {wanted.outputs} output tokens take, "
-        f"and of {_pool(engine)} there are {engine.cache.available} tokens to be had{holders}; raise "
-        f"num_gpu_blocks, or lower clip_max_new_tokens={engine.clip_tokens}"
+        f"and of {_pool(limits)} there are {cache.available} tokens to be had{holders}; raise "
+        f"num_gpu_blocks, or lower clip_max_new_tokens={limits.clip_tokens}"
     )
 
 
-def _pool(engine: SglangScheduler) -> str:
-    page = engine.page_tokens
-    return f"num_gpu_blocks={engine.pool_tokens // page} pages of {page} tokens"
+def _pool(limits: Limits) -> str:
+    pages = limits.pool_tokens // limits.page_tokens
+    return f"num_gpu_blocks={pages} pages of {limits.page_tokens} tokens"

@@ -1,8 +1,8 @@
 """What happens to the token slots of one request (`spec 05, 5`).
 
 Slots are counted, not numbered. Whose they are follows from how they came to a sequence: the path it matched
-and the pages it put into the tree are the tree's; its duplicate pages and what lies behind its kept pages are
-its own.
+and the pages it put into the tree are the tree's; its duplicate pages and what lies behind its stored pages are
+private.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ def begin(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | Non
     """
     pages, node = cache.match(sequence, tokens // cache.page_tokens)
     reused = pages * cache.page_tokens
-    if tokens - reused > cache.free:
+    if not cache.take(tokens - reused):
         return None
-    cache.free -= tokens - reused
     cache.lock(node)
-    sequence.anchor = node
-    sequence.have = tokens
-    sequence.announced_pages = pages
-    _announce(cache, sequence, tokens)
+    sequence.last_node = node
+    sequence.allocated_tokens = tokens
+    sequence.published_pages = pages
+    _publish(cache, sequence, tokens)
     return reused
 
 
@@ -37,101 +36,106 @@ def extend(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | No
     Returns:
         How many it had before, or None when slots are missing.
     """
-    had = sequence.have
-    if tokens - had > cache.free:
+    before = sequence.allocated_tokens
+    if not cache.take(tokens - before):
         return None
-    cache.free -= tokens - had
-    sequence.have = tokens
-    _announce(cache, sequence, tokens)
-    return had
+    sequence.allocated_tokens = tokens
+    _publish(cache, sequence, tokens)
+    return before
 
 
-def keep(cache: RadixCache, sequence: SglangSequence, pages: int, stamp: int, by_page: bool = False) -> None:
-    """Put the first ``pages`` pages of a sequence into the tree and make their end its anchor.
+def store(cache: RadixCache, sequence: SglangSequence, pages: int, stamp: int, by_page: bool = False) -> None:
+    """Put the first ``pages`` pages of a sequence into the tree and lock the path to their end.
 
     Args:
-        by_page: whether the pages were kept one by one, the last of them at ``stamp``.
+        by_page: whether the pages were stored one by one, the last of them at ``stamp``.
     """
-    if pages <= sequence.kept_pages:
+    if pages <= sequence.stored_pages:
         return
-    anchor = sequence.anchor
-    assert anchor is not None
-    node = _put(cache, anchor, sequence, pages, by_page)
-    cache.lock(node, above=anchor)
-    sequence.anchor = node
-    sequence.kept_pages = pages
-    sequence.touched = stamp
+    before = sequence.last_node
+    assert before is not None
+    node = _put(cache, before, sequence, pages, by_page)
+    cache.lock(node, above=before)
+    sequence.last_node = node
+    sequence.stored_pages = pages
+    sequence.last_use = stamp
 
 
 def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
     """A sequence has ended: its whole pages stay in the tree, everything else it holds becomes free.
 
     Args:
-        by_page: whether the pages since the last keep were kept one by one.
+        by_page: whether the pages since the latest store were stored one by one.
     """
     page = cache.page_tokens
     tokens = sequence.tokens
     pages = tokens // page
-    anchor = sequence.anchor
-    assert anchor is not None
-    cache.free += tokens - pages * page
+    before = sequence.last_node
+    assert before is not None
+    cache.give_back(tokens - pages * page)
     if pages:
         stamp = cache.now()
-        node = _put(cache, anchor, sequence, pages, by_page)
-        for first, last in sequence.duplicates:
-            cache.free += (last - first) * page
-        if cache.copies is not None:
-            names = sequence.names
-            cache.copies.removed(name for first, last in sequence.duplicates for name in names[first:last])
-        cache.refresh(node, anchor, stamp)
-        cache.unlock(anchor, stamp)
+        node = _put(cache, before, sequence, pages, by_page)
+        if sequence.duplicates:
+            for first, last in sequence.duplicates:
+                cache.give_back((last - first) * page)
+            if cache.copies is not None:
+                names = sequence.names
+                cache.copies.removed(
+                    name for first, last in sequence.duplicates for name in names[first:last]
+                )
+        cache.refresh(node, before, stamp)
+        cache.unlock(before, stamp)
     else:
-        cache.unlock(anchor, 0)
+        cache.unlock(before, 0)
     forget(sequence)
 
 
 def retract(cache: RadixCache, sequence: SglangSequence) -> None:
-    """Take a running sequence everything but its tokens; what it has kept stays in the tree.
+    """Take a running sequence everything but its tokens; what it has stored stays in the tree.
 
-    Two faults of the reference are in here (`spec 05, 12`): a sequence that began with a hit and has kept
+    Two faults of the reference are in here (`spec 05, 12`): a sequence that began with a hit and has stored
     nothing yet also gives back the slots of the tree it had matched, and the slots of its duplicate pages are
     lost. After the first one two owners have the same slot numbers. Should such a slot be taken for the very
     page the tree holds in it, the reference takes the two for one; here that page counts as a duplicate.
     """
-    anchor = sequence.anchor
-    assert anchor is not None
-    cache.free += sequence.tokens - sequence.kept_pages * cache.page_tokens
+    node = sequence.last_node
+    assert node is not None
+    cache.give_back(sequence.tokens - sequence.stored_pages * cache.page_tokens)
     if cache.copies is not None:
-        cache.copies.removed(sequence.names[sequence.kept_pages : sequence.announced_pages])
-    cache.unlock(anchor, sequence.touched)
+        cache.copies.removed(sequence.names[sequence.stored_pages : sequence.published_pages])
+    cache.unlock(node, sequence.last_use)
     forget(sequence)
 
 
 def forget(sequence: SglangSequence) -> None:
     """Make a sequence one that holds nothing."""
-    sequence.anchor = None
-    sequence.have = sequence.kept_pages = sequence.announced_pages = sequence.touched = 0
-    sequence.duplicates.clear()
-    sequence.fresh = True
+    sequence.last_node = None
+    sequence.allocated_tokens = sequence.stored_pages = sequence.published_pages = sequence.last_use = 0
+    sequence.duplicates = None
+    sequence.is_new = True
 
 
-def _put(cache: RadixCache, anchor: Node, sequence: SglangSequence, pages: int, by_page: bool) -> Node:
-    """Make the first ``pages`` pages of a sequence cached below its anchor, and note those that were there already.
+def _put(cache: RadixCache, above: Node, sequence: SglangSequence, pages: int, by_page: bool) -> Node:
+    """Make the first ``pages`` pages of a sequence cached, and note those below ``above`` that were there already.
 
     Returns:
         The node at their end.
     """
-    _announce(cache, sequence, pages * cache.page_tokens)
-    depth = anchor.high
-    node, present = cache.put(anchor, sequence, pages, by_page)
+    _publish(cache, sequence, pages * cache.page_tokens)
+    depth = above.high
+    node, present = cache.put(above, sequence, pages, by_page)
     if present:
+        if sequence.duplicates is None:
+            sequence.duplicates = []
         sequence.duplicates.append((depth, depth + present))
     return node
 
 
-def _announce(cache: RadixCache, sequence: SglangSequence, tokens: int) -> None:
-    """Tell of the whole pages among the first ``tokens`` tokens of a sequence that nobody was told of."""
-    pages = tokens // cache.page_tokens
-    if cache.copies is not None and pages > sequence.announced_pages:
-        cache.copies.stored(sequence.names, sequence.announced_pages, pages)
-        sequence.announced_pages = pages
+def _publish(cache: RadixCache, sequence: SglangSequence, tokens: int) -> None:
+    """Publish the whole pages among the first ``tokens`` tokens of a sequence that were not published before."""
+    if cache.copies is not None:
+        pages = tokens // cache.page_tokens
+        if pages > sequence.published_pages:
+            cache.copies.stored(sequence.names, sequence.published_pages, pages)
+            sequence.published_pages = pages

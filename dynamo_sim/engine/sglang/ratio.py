@@ -29,9 +29,11 @@ class NewTokenRatio:
 
     def lower(self, passes: int) -> None:
         """Let that many passes end."""
-        value = self.value
+        value, lowest, step = self.value, self._lowest, self._step
         for _ in range(passes):
-            lower = self.below(value)
+            lower = value - step
+            if lower <= lowest:
+                lower = lowest
             if lower == value:
                 break
             value = lower

@@ -8,20 +8,29 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.sglang import memory
-from dynamo_sim.engine.sglang.admission import Admission, Piece, admit
+from dynamo_sim.engine.sglang.admission import Admitted, Chunk, admit
 from dynamo_sim.engine.sglang.batch import RunningBatch
-from dynamo_sim.engine.sglang.dead_end import dead_end_reason, refuse_dead_end
-from dynamo_sim.engine.sglang.decode import decode, emit
+from dynamo_sim.engine.sglang.bursts import BurstDecoding
+from dynamo_sim.engine.sglang.dead_end import dead_end_reason
+from dynamo_sim.engine.sglang.decode import Decoding
+from dynamo_sim.engine.sglang.limits import Limits
 from dynamo_sim.engine.sglang.queue import WaitingQueue
 from dynamo_sim.engine.sglang.ratio import NewTokenRatio
 from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.engine.sglang.stats import add_queue, scheduled_stats, stretch_stats
-from dynamo_sim.engine.sglang.stretch import plan_stretch
+from dynamo_sim.engine.sglang.stretch import (
+    ends_of_idle_passes,
+    ends_of_passes,
+    passes_until,
+    passes_until_event,
+    undecided_passes,
+)
 from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.token_log import TokenLog
+from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.kv_events import KvEvent, PageCopies
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.kv.radix_cache import RadixCache
-from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.timing.speculative import BurstSampler
 from dynamo_sim.workload.request import Request
@@ -29,17 +38,25 @@ from dynamo_sim.workload.request import Request
 if TYPE_CHECKING:
     from dynamo_sim.scenario.engine_args import EngineArgs
 
-UNLIMITED = 1 << 62
+MAX_IDLE_PASSES = 1 << 17
+"""More passes in a row in which requests run and none gets a token end a run that has no time cap."""
 
-MOST_IDLE_PASSES = 1 << 17
-"""Passes in a row in which requests run and none gets a token; without a time cap they would never end."""
+MIN_PLANNED_PASSES = 8
+"""A stretch is planned at least that far; what was planned in vain is cut off again."""
 
 
 class SglangScheduler:
     """Prefill and decode in every pass, a prefix tree, a reserve for outputs to come, retraction.
 
     `start` admits what it can. When that is nobody it plans a stretch of decode passes, which `finish`
-    carries out; otherwise it carries out its one pass at once. Only a ``capped`` run may idle without end.
+    carries out; otherwise it carries out its one pass at once.
+
+    Args:
+        args: the engine arguments.
+        timing: durations of passes.
+        interner: names the pages of prompts.
+        sampler: draws bursts of speculative decoding; None without it.
+        capped: whether the run ends at a time of its own, so that a worker may be busy in vain until then.
     """
 
     def __init__(
@@ -50,63 +67,220 @@ class SglangScheduler:
         sampler: BurstSampler | None = None,
         capped: bool = False,
     ) -> None:
-        options = args.sglang
-        self.page_tokens = args.block_size
-        self.pool_tokens = args.num_gpu_blocks * args.block_size
-        self.max_sequences = args.max_num_seqs or UNLIMITED
-        self.input_tokens = options.max_prefill_tokens
-        self.chunk_tokens = options.chunked_prefill_size
-        self.clip_tokens = options.clip_max_new_tokens
-        self.ratio = NewTokenRatio(options.schedule_conservativeness)
-        self.timing = timing
         self.interner = interner
-        self.sampler = sampler
-        self.capped = capped
-        self.cache = RadixCache(self.pool_tokens, self.page_tokens)
-        self.queue = WaitingQueue(options.schedule_policy == "lpm")
-        self.batch = RunningBatch(self.page_tokens, self.clip_tokens)
-        # Every pass lowers the ratio, also a fruitless one. Only in a queue sorted by prefix can an arrival
-        # end a row of fruitless passes and meet the ratio they have left.
+        self.limits = limits = Limits.of(args)
+        self.ratio = NewTokenRatio(args.sglang.schedule_conservativeness)
+        self.cache = cache = RadixCache(limits.pool_tokens, limits.page_tokens)
+        self.queue = WaitingQueue(args.sglang.schedule_policy == "lpm")
+        self.batch = batch = RunningBatch(limits.page_tokens, limits.clip_tokens)
+        self.tokens = tokens = TokenLog()
+        self._timing = timing
+        self._decoding = (
+            Decoding(batch, cache, timing, tokens, limits.pool_tokens)
+            if sampler is None
+            else BurstDecoding(batch, cache, timing, tokens, limits.pool_tokens, sampler)
+        )
+        self._in_lockstep = sampler is None
+        self._capped = capped
+        # Every pass lowers the ratio, also one without progress. Only in a queue sorted by prefix can an arrival
+        # end a row of such passes and meet the ratio they have left.
         self.retries_matter = self.queue.by_prefix
-        self.gaps = GapLog()
+        self.gaps = tokens.gaps
         self.observed = False
-        self.preemptions = 0
-        self.emitted_ms = 0.0  # when the batch got its latest tokens
-        self.with_one_token: list[SglangSequence] = []  # members that wait for their second
-        self.horizon = 64  # passes to plan ahead in the next stretch
-        self._stretch: Step | None = None
         self.kv_events_from_ms = math.inf
         self._visible_events: list[KvEvent] = []
+        self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
+        self._planned_passes = 64  # how far to plan the next stretch
         self._idle_passes = 0
+        self._waiting, self._members = self.queue.waiting, batch.members
 
     # ------------------------------------------------------------ what the fleet sees
 
     @property
     def request_count(self) -> int:
-        return len(self.queue) + len(self.batch)
+        return len(self._waiting) + len(self._members)
 
     @property
     def waiting_count(self) -> int:
-        return len(self.queue)
+        return len(self._waiting)
+
+    @property
+    def preemptions(self) -> int:
+        return self._decoding.retractions
+
+    @property
+    def block_size(self) -> int:
+        return self.limits.page_tokens
 
     @property
     def used_kv_tokens(self) -> int:
         # Slots given back twice can make more of them than there are.
-        return max(0, self.pool_tokens - self.cache.available)
-
-    @property
-    def block_size(self) -> int:
-        return self.page_tokens
+        return max(0, self.limits.pool_tokens - self.cache.available)
 
     def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
         taken = 0
         if self._stretch is not None and step is not None:
             taken = bisect_right(step.ends_ms, now_ms) * self.batch.growing
-        return min(self.pool_tokens, self.used_kv_tokens + taken)
+        return min(self.limits.pool_tokens, self.used_kv_tokens + taken)
 
     @property
     def total_kv_tokens(self) -> int:
-        return self.pool_tokens
+        return self.limits.pool_tokens
+
+    def receive(self, request: Request) -> None:
+        self.queue.append(SglangSequence(request, self.interner))
+
+    def live_requests(self) -> list[Request]:
+        return [sequence.request for sequence in (*self._members.values(), *self._waiting)]
+
+    def close(self) -> None:
+        for sequence in self._members.values():
+            if self._in_lockstep and not sequence.is_new:
+                sequence.generated = self.batch.generated(sequence)
+                self.tokens.leave(sequence)
+        self.tokens.unfinished((*self._members.values(), *self._waiting))
+
+    def stuck_reason(self) -> str | None:
+        return dead_end_reason(self.batch, self.queue, self.cache, self.limits)
+
+    # ------------------------------------------------------------ passes
+
+    def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
+        chunks: list[Chunk] = []
+        admitted: Admitted | None = None
+        if self._waiting:
+            self.queue.sort(self.cache)
+            admitted = admit(self.queue, self.cache, self.batch, self.ratio, self.limits, now_ms)
+            chunks = admitted.chunks
+            if admitted.out_of_memory:
+                self.ratio.reset()
+        if self._members and not chunks and self._in_lockstep:
+            step = self._start_stretch(now_ms, max_passes, until_ms, admitted)
+            if step is not None:
+                return step
+        return self._single_pass(now_ms, chunks)
+
+    def _single_pass(self, now_ms: float, chunks: list[Chunk]) -> Step:
+        """Prefill and decode (`spec 05, 8`, steps 5 to 11)."""
+        step = Step(now_ms, [now_ms + self._prefill_ms(chunks)], True, 0, 0)
+        step.admissions = len(chunks)
+        newcomers = self._place(chunks)
+        stats = scheduled_stats(chunks, self.batch) if self.observed else None
+        running = len(self._members)
+        victims: list[SglangSequence] = []
+        if running:
+            victims = self._decoding.decode(step, newcomers, stats)
+            if step.tokens:
+                self._idle_passes = 0
+            elif chunks or victims or step.end_ms > now_ms:
+                self._idle(1)
+            else:
+                raise self._dead_end()
+        elif stats is not None:
+            stats.used_kv_tokens = (self.used_kv_tokens,)
+        if victims:
+            self.ratio.reset()
+            self.queue.push_front(victims)
+        self.ratio.lower(1)
+        step.progress = bool(chunks or running)
+        if stats is not None:
+            add_queue(stats, self.queue)
+            step.stats = stats
+        return step
+
+    def _idle(self, passes: int) -> None:
+        """Count passes in which requests run and none gets a token."""
+        self._idle_passes += passes
+        if self._idle_passes > MAX_IDLE_PASSES and not self._capped:
+            raise self._dead_end()
+
+    def _dead_end(self) -> SimulationError:
+        """The reference would repeat such passes for ever."""
+        return SimulationError(f"the run reached a dead end: {self.stuck_reason()}")
+
+    def _prefill_ms(self, chunks: list[Chunk]) -> float:
+        count = len(chunks)
+        if not count:
+            return 0.0
+        ends = reused = 0
+        for chunk in chunks:
+            ends += chunk.end
+            reused += chunk.reused
+        new_tokens = ends // count - reused // count
+        return self._timing.prefill_ms(count, new_tokens) if new_tokens > 0 else 0.0
+
+    def _place(self, chunks: list[Chunk]) -> list[SglangSequence]:
+        """Let those run that have all their tokens now, and return them; the others wait for more."""
+        newcomers = []
+        for sequence, _, _, end in chunks:
+            if end < sequence.tokens:
+                memory.store(self.cache, sequence, end // self.limits.page_tokens, self.cache.now())
+                self.queue.push_front((sequence,))
+            else:
+                self.batch.add(sequence)
+                newcomers.append(sequence)
+        return newcomers
+
+    # ------------------------------------------------------------ stretches
+
+    def _start_stretch(
+        self, now_ms: float, max_passes: int, until_ms: float, admitted: Admitted | None
+    ) -> Step | None:
+        """As many passes as admit nobody and retract nobody; None when not even one does.
+
+        It ends with the pass in which a request ends or a page has to be stored at once, before the one in which
+        the head of the queue may find room, and after one with an eviction where the order of the queue depends
+        on what is cached.
+        """
+        batch, cache, limits = self.batch, self.cache, self.limits
+        at_most = min(max_passes, self._planned_passes)
+        growing = batch.growing
+        if until_ms < math.inf:
+            at_most = min(max_passes, passes_until(until_ms, batch, self._timing, limits.pool_tokens, now_ms))
+        if not growing:
+            ends_ms = ends_of_idle_passes(batch, self._timing, limits.pool_tokens, now_ms, at_most)
+        else:
+            at_most = min(at_most, passes_until_event(batch))
+            if admitted is not None and admitted.out_of_memory:
+                at_most = 1
+            if self.observed and batch.is_mixed:  # the variance of the lengths moves
+                at_most = 1
+            if self.queue.is_sorted:
+                at_most = min(at_most, cache.free // growing + 1)
+            refused_for = None if admitted is None else admitted.refused_for
+            passes = undecided_passes(batch, cache, self.ratio, at_most, refused_for)
+            if not passes:
+                return None
+            ends_ms = ends_of_passes(batch, self._timing, limits.pool_tokens, now_ms, passes)
+        if not ends_ms:
+            return None
+        self._stretch = step = Step(now_ms, ends_ms, True, growing, growing)
+        step.cut(until_ms)
+        if self.observed:
+            used = limits.pool_tokens - cache.available
+            step.stats = stretch_stats(len(ends_ms), batch, used)
+            add_queue(step.stats, self.queue)
+        if cache.copies is not None:
+            self._note_next_eviction(step)
+        return step
+
+    def finish(self, step: Step) -> None:
+        if self._stretch is not None:
+            self._stretch = None
+            passes = len(step.ends_ms)
+            # Plan about as far as stretches go before something cuts them.
+            self._planned_passes = max(MIN_PLANNED_PASSES, 2 * passes)
+            if step.tokens:
+                self._idle_passes = 0
+                self._decoding.emit_stretch(step)
+            else:
+                self._idle(passes)
+            self.ratio.lower(passes)
+        if self.cache.copies is not None:
+            self._visible_events += self.cache.copies.log.take()
+            self.kv_events_from_ms = -math.inf if self._visible_events else math.inf
+
+    # ------------------------------------------------------------ KV events
 
     def publish_kv_events(self) -> None:
         self.cache.copies = PageCopies()
@@ -133,124 +307,13 @@ class SglangScheduler:
             if passes < len(stretch.ends_ms) - 1:
                 self.kv_events_from_ms = min(self.kv_events_from_ms, stretch.ends_ms[passes])
 
-    def receive(self, request: Request) -> None:
-        self.queue.append(SglangSequence(request, self.interner))
+    # ------------------------------------------------------------ for tests
 
-    def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
-        queue = self.queue
-        admission: Admission | None = None
-        if queue:
-            queue.sort(self.cache)
-            admission = admit(self, now_ms)
-            if admission.out_of_memory:
-                self.ratio.reset()
-        pieces = admission.pieces if admission is not None else []
-        if self.batch.members and not pieces and self.sampler is None:
-            step = plan_stretch(self, now_ms, max_passes, admission)
-            if step is not None:
-                step.cut(until_ms)
-                self._stretch = step
-                if self.cache.copies is not None:
-                    self._note_next_eviction(step)
-                if self.observed:
-                    step.stats = stretch_stats(self, len(step.ends_ms))
-                return step
-        return self._single_pass(now_ms, pieces)
+    def check(self) -> None:
+        """Check that the books of the cache agree with themselves, and with what the sequences lock.
 
-    def finish(self, step: Step) -> None:
-        if self._stretch is not None:
-            self._finish_stretch(step)
-        if self.cache.copies is not None:
-            self._visible_events += self.cache.copies.log.take()
-            self.kv_events_from_ms = -math.inf if self._visible_events else math.inf
-
-    def _finish_stretch(self, step: Step) -> None:
-        self._stretch = None
-        batch, cache = self.batch, self.cache
-        passes = len(step.ends_ms)
-        self.horizon = max(
-            8, 2 * passes
-        )  # stretches go about as far as the last one, before something cuts them
-        if batch.growing:
-            self._idle_passes = 0
-            needed = passes * batch.growing
-            cache.evict(needed - cache.free)
-            cache.free -= needed
-            self.gaps.add_stretch(self.emitted_ms, step.ends_ms, batch.growing)
-            for sequence in self.with_one_token:
-                sequence.request.second_token_ms = step.ends_ms[0]
-            self.with_one_token.clear()
-            if passes > 1:
-                batch.advance(passes - 1)
-            emit(self, step, [])
-        else:
-            self._idle(passes)
-        self.ratio.lower(passes)
-
-    def live_requests(self) -> list[Request]:
-        return [sequence.request for sequence in (*self.batch.members.values(), *self.queue)]
-
-    def close(self) -> None:
-        for sequence in self.batch.members.values():
-            sequence.generated = self.batch.generated(sequence)
-            if not sequence.fresh:
-                sequence.emitted_ms = self.emitted_ms
-        for sequence in (*self.batch.members.values(), *self.queue):
-            if sequence.generated:
-                sequence.request.emitted_tokens = sequence.generated
-                sequence.request.last_token_ms = sequence.emitted_ms
-
-    def stuck_reason(self) -> str | None:
-        return dead_end_reason(self)
-
-    # ------------------------------------------------------------ one pass
-
-    def _single_pass(self, now_ms: float, pieces: list[Piece]) -> Step:
-        """Prefill and decode (`spec 05, 8`, steps 5 to 11)."""
-        step = Step(now_ms, [now_ms + self._prefill_ms(pieces)], True, 0, 0)
-        step.admissions = len(pieces)
-        newcomers = self._place(pieces)
-        stats = scheduled_stats(self, pieces) if self.observed else None
-        running = len(self.batch)
-        victims = decode(self, step, newcomers, stats)
-        if step.tokens:
-            self._idle_passes = 0
-        elif running:
-            if not pieces and not victims and step.end_ms == now_ms:
-                refuse_dead_end(self)
-            self._idle(1)
-        if victims:
-            self.ratio.reset()
-            self.queue.push_front(victims)
-        self.ratio.lower(1)
-        step.progress = bool(pieces or running)
-        if stats is not None:
-            add_queue(self, stats)
-            step.stats = stats
-        return step
-
-    def _idle(self, passes: int) -> None:
-        self._idle_passes += passes
-        if self._idle_passes > MOST_IDLE_PASSES and not self.capped:
-            refuse_dead_end(self)
-
-    def _prefill_ms(self, pieces: list[Piece]) -> float:
-        count = len(pieces)
-        if not count:
-            return 0.0
-        ends = sum(piece.end for piece in pieces)
-        reused = sum(piece.reused for piece in pieces)
-        new_tokens = ends // count - reused // count
-        return self.timing.prefill_ms(count, new_tokens) if new_tokens > 0 else 0.0
-
-    def _place(self, pieces: list[Piece]) -> list[SglangSequence]:
-        """Let those run that have all their tokens now, and return them; the others wait for more."""
-        newcomers = []
-        for sequence, _, _, end in pieces:
-            if end < sequence.tokens:
-                memory.keep(self.cache, sequence, end // self.page_tokens, self.cache.now())
-                self.queue.push_front((sequence,))
-            else:
-                self.batch.add(sequence)
-                newcomers.append(sequence)
-        return newcomers
+        Raises:
+            AssertionError: they do not agree.
+        """
+        sequences = (*self._members.values(), *self._waiting)
+        self.cache.check([sequence.last_node for sequence in sequences if sequence.last_node is not None])

@@ -16,37 +16,37 @@ class SglangSequence:
         request: the request it serves.
         prompt_tokens, max_output_tokens: its lengths; a planned output counts before the requested length.
         names: names of the pages other sequences may share, from the first on (see `Text`).
-        watched: whether its output may be spelled by others, so that its pages have to be kept as they fill.
+        page_by_page: its output may be part of other prompts, so its pages have to be stored as they fill.
         generated: tokens generated so far. Stale while it runs in lockstep.
-        have: its first ``have`` tokens own slots. Stale while it runs, when it has them all.
-        kept_pages: so many pages at its beginning it has put into the tree. Stale while it runs in lockstep.
-        duplicates: which of those the tree had already, as (first, behind the last); their slots are its own.
-        announced_pages: so many pages at its beginning a router has been told of, as far as they have names.
-        anchor: the node of the tree it locks.
-        touched: stamp of its latest keep, 0 for none since it began.
+        allocated_tokens: its first tokens, so many of them, own slots. Stale while it runs, when it has them all.
+        stored_pages: so many pages at its beginning it has put into the tree. Stale while it runs in lockstep.
+        duplicates: which of those the tree had already, as (first, behind the last); their slots are private.
+        published_pages: so many pages at its beginning were published as stored, as far as they have names.
+        last_node: the node of the tree it locks.
+        last_use: stamp of its latest store, 0 for none since it began.
         entry: number of its latest entry into the running batch; running requests are in this order.
-        origin: lockstep pass in which ``generated`` was 0; meaningful while it runs.
-        fresh: whether it has got no token since it entered the batch.
+        origin: group pass in which ``generated`` was 0; meaningful while it runs.
+        is_new: it has got no token since it entered the batch.
         emitted_ms: time of its latest token. Stale while it runs in lockstep.
     """
 
     __slots__ = (
-        "anchor",
-        "announced_pages",
+        "allocated_tokens",
         "duplicates",
         "emitted_ms",
         "entry",
-        "fresh",
         "generated",
-        "have",
-        "kept_pages",
+        "is_new",
+        "last_node",
+        "last_use",
         "max_output_tokens",
         "names",
         "origin",
+        "page_by_page",
         "prompt_tokens",
+        "published_pages",
         "request",
-        "touched",
-        "watched",
+        "stored_pages",
     )
 
     def __init__(self, request: Request, interner: PrefixInterner) -> None:
@@ -55,19 +55,19 @@ class SglangSequence:
         self.prompt_tokens = request.input_tokens
         self.max_output_tokens = request.output_tokens if planned is None else len(planned)
         self.names: Sequence[int] = interner.names_of(request)
-        self.watched = False
+        self.page_by_page = False
         if planned and request.prompt is not None:
-            self.watched = planned[0] < FRESH_TOKEN
+            self.page_by_page = planned[0] < FRESH_TOKEN
         self.generated = 0
-        self.have = 0
-        self.kept_pages = 0
-        self.duplicates: list[tuple[int, int]] = []
-        self.announced_pages = 0
-        self.anchor: Node | None = None
-        self.touched = 0
+        self.allocated_tokens = 0
+        self.stored_pages = 0
+        self.duplicates: list[tuple[int, int]] | None = None
+        self.published_pages = 0
+        self.last_node: Node | None = None
+        self.last_use = 0
         self.entry = 0
         self.origin = 0
-        self.fresh = True
+        self.is_new = True
         self.emitted_ms = 0.0
 
     @property

@@ -4,59 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate, repeat
-from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.sglang.admission import Admission, closeness
-from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.sglang.admission import rounding_margin
+from dynamo_sim.engine.sglang.batch import RunningBatch
+from dynamo_sim.engine.sglang.ratio import NewTokenRatio
+from dynamo_sim.kv.radix_cache import RadixCache
+from dynamo_sim.timing.pass_timing import PassTiming
 
-if TYPE_CHECKING:
-    from dynamo_sim.engine.sglang.scheduler import SglangScheduler
+
+def passes_until_event(batch: RunningBatch) -> int:
+    """Passes up to the one in which the next request ends, or a page has to be stored at once."""
+    return min(min(batch.group.ending), batch.next_page_to_store()) - batch.group.passes
 
 
-def plan_stretch(
-    engine: SglangScheduler, now_ms: float, max_passes: int, admission: Admission | None
-) -> Step | None:
-    """As many passes as admit nobody and retract nobody; None when not even one does.
+def passes_until(
+    until_ms: float, batch: RunningBatch, timing: PassTiming, pool_tokens: int, now_ms: float
+) -> int:
+    """About how many passes it takes to reach a time; passes get longer as requests grow, so hardly ever too few."""
+    tokens, count = batch.tokens, len(batch.members)
+    duration = timing.decode_ms(min(tokens, pool_tokens), count, tokens // count)
+    return 1 if duration == 0.0 else 2 + int((until_ms - now_ms) / duration)
 
-    It ends with the pass in which a request ends or a page has to be kept at once, before the one in which
-    the head of the queue may find room, and after one with an eviction where the order of the queue depends
-    on what is cached.
+
+def undecided_passes(
+    batch: RunningBatch, cache: RadixCache, ratio: NewTokenRatio, at_most: int, refused_for: int | None
+) -> int:
+    """How many of the next passes retract nobody and do not let the head of the queue in.
+
+    Args:
+        at_most: look no further.
+        refused_for: tokens the head of the queue waits for; None when no number of them lets it in.
     """
-    batch = engine.batch
-    if not batch.growing:
-        return _plan_idling(engine, now_ms, max_passes)
-    at_most = min(max_passes, engine.horizon)
-    if admission is not None and admission.out_of_memory:
-        at_most = 1
-    if engine.observed and batch.is_mixed:  # the variance of the lengths moves
-        at_most = 1
-    next_event = min(min(batch.ending), batch.next_watched_page())
-    at_most = min(at_most, next_event - batch.passes)
-    if engine.queue.is_sorted:
-        at_most = min(at_most, engine.cache.free // batch.growing + 1)
-    passes = _undecided_passes(engine, at_most, None if admission is None else admission.refused_for)
-    if not passes:
-        return None
-    ends = list(accumulate(_durations_ms(engine, passes), initial=now_ms))
-    del ends[0]
-    if ends[0] == now_ms:  # passes of no time belong to the instant they run in, each in its place
-        del ends[1:]
-    return Step(now_ms, ends, True, batch.growing, batch.growing)
-
-
-def _undecided_passes(engine: SglangScheduler, at_most: int, refused_for: int | None) -> int:
-    """How many passes have room for everybody and none for the head of the queue."""
-    batch, cache = engine.batch, engine.cache
-    growing, available, slack, page = batch.growing, cache.available, batch.slack_tokens, engine.page_tokens
+    group, page = batch.group, batch.page_tokens
+    growing, available, slack = group.count, cache.available, batch.slack_tokens
     if refused_for is None and available - slack >= growing * (at_most + page):
         return at_most  # no member opens more than one page beyond what its tokens fill
-    openings, clipping = batch.openings, batch.clipping
-    alone = len(batch) == 1
-    number = first = batch.passes
-    reserve, falling, ratio = batch.reserve_tokens, batch.falling, engine.ratio.value
+    openings, clipping = group.openings, batch.clipping
+    alone = len(batch.members) == 1
+    number = first = group.passes
+    reserve, falling, share = batch.reserve_tokens, batch.falling, ratio.value
     last = number + at_most
     while number < last:
-        opened = openings.get((number + 1) % page, 0) * page
+        opened = openings[(number + 1) % page] * page
         if available < growing:
             break
         if available - slack < opened and not alone:
@@ -67,35 +56,47 @@ def _undecided_passes(engine: SglangScheduler, at_most: int, refused_for: int | 
             if clipping and number > first:
                 falling += clipping.get(number, 0)
             reserve -= falling
-            ratio = engine.ratio.below(ratio)
-            reserved = reserve * ratio
-            if refused_for < max(0, available - slack) - reserved + closeness(reserved):
+            share = ratio.below(share)
+            reserved = reserve * share
+            if refused_for < max(0, available - slack) - reserved + rounding_margin(reserved):
                 return number + 1 - first
         number += 1
     return number - first
 
 
-def _durations_ms(engine: SglangScheduler, passes: int) -> list[float]:
+def ends_of_passes(
+    batch: RunningBatch, timing: PassTiming, pool_tokens: int, now_ms: float, passes: int
+) -> list[float]:
+    """Ends of the next passes; passes from one of no time on are left out, but for the first."""
+    ends = list(accumulate(_durations_ms(batch, timing, pool_tokens, passes), initial=now_ms))
+    del ends[0]
+    if ends[0] == now_ms:  # passes of no time belong to the instant they run in, each in its place
+        del ends[1:]
+    return ends
+
+
+def _durations_ms(batch: RunningBatch, timing: PassTiming, pool_tokens: int, passes: int) -> list[float]:
     """How long the next passes take; those from one of no time on are left out."""
-    batch, limit = engine.batch, engine.pool_tokens
-    growing, count, tokens = batch.growing, len(batch), batch.tokens
+    growing, count, tokens = batch.group.count, len(batch.members), batch.tokens
     lengths = range(tokens, tokens + passes * growing, growing)
-    in_use: Iterable[int] = lengths if lengths[-1] <= limit else (min(length, limit) for length in lengths)
+    in_use: Iterable[int] = lengths
+    if lengths[-1] > pool_tokens:
+        in_use = (min(length, pool_tokens) for length in lengths)
     contexts: Iterable[int] = (length // count for length in lengths)
     if growing == count:
         contexts = range(tokens // count, tokens // count + passes)
-    durations = list(map(engine.timing.decode_ms, in_use, repeat(count), contexts))
+    durations = list(map(timing.decode_ms, in_use, repeat(count), contexts))
     if 0.0 in durations:  # passes of no time belong to the instant they run in
         del durations[max(1, durations.index(0.0)) :]
     return durations
 
 
-def _plan_idling(engine: SglangScheduler, now_ms: float, max_passes: int) -> Step | None:
-    """Passes of requests that want no tokens: they take time and change nothing."""
-    tokens, count = engine.batch.tokens, len(engine.batch)
-    duration = engine.timing.decode_ms(min(tokens, engine.pool_tokens), count, tokens // count)
+def ends_of_idle_passes(
+    batch: RunningBatch, timing: PassTiming, pool_tokens: int, now_ms: float, passes: int
+) -> list[float]:
+    """Ends of passes of requests that want no tokens: they take time and change nothing. Empty if they take none."""
+    tokens, count = batch.tokens, len(batch.members)
+    duration = timing.decode_ms(min(tokens, pool_tokens), count, tokens // count)
     if duration == 0.0:
-        return None
-    passes = min(max_passes, engine.horizon)
-    ends = list(accumulate(repeat(duration, passes), initial=now_ms))
-    return Step(now_ms, ends[1:], True, 0, 0)
+        return []
+    return list(accumulate(repeat(duration, passes), initial=now_ms))[1:]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.step import FIRST_TOKEN, Step
 from dynamo_sim.engine.token_log import TokenLog
 from dynamo_sim.engine.vllm.batch import RunningBatch
-from dynamo_sim.engine.vllm.emission import FIRST_TOKEN, Emission, ready
+from dynamo_sim.engine.vllm.emission import Emission, ready
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.preemption import Preemption
 from dynamo_sim.engine.vllm.sequence import Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_sim.engine.step import SignalKind, Step
+from dynamo_sim.engine.step import COMPLETED, FIRST_TOKEN, Step
 from dynamo_sim.engine.token_log import TokenLog
 from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
@@ -11,8 +11,6 @@ from dynamo_sim.engine.vllm.sequence import Sequence
 from dynamo_sim.kv.allocation import NO_ROOM, TAKEN
 from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.timing.pass_timing import PassTiming
-
-FIRST_TOKEN, COMPLETED = SignalKind.FIRST_TOKEN, SignalKind.COMPLETED
 
 
 class Emission:

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.step import SignalKind, Step
+from dynamo_sim.engine.step import REJECTED, Step
 from dynamo_sim.engine.token_log import TokenLog
 from dynamo_sim.engine.vllm.admission import AdmissionPolicy, KnownTokensFit
 from dynamo_sim.engine.vllm.batch import RunningBatch
@@ -175,7 +175,7 @@ class VllmScheduler:
         stats = scheduled_stats(plan, self.batch.group, self.pool) if self.observed else None
         self._emission.emit(plan, step, decode_start_ms)
         for sequence in plan.rejected:
-            step.signals.append((sequence.request, SignalKind.REJECTED))
+            step.signals.append((sequence.request, REJECTED))
         if step.tokens:
             self._preemption.token_emitted()
         step.admissions = plan.admissions

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from dynamo_sim.engine.sglang.admission import Room
+from dynamo_sim.engine.sglang.admission import RemainingTokens
 from dynamo_sim.engine.sglang.batch import NEVER, RunningBatch
 from dynamo_sim.engine.sglang.ratio import NewTokenRatio
 from dynamo_sim.engine.sglang.sequence import SglangSequence
@@ -33,16 +33,18 @@ def check(batch: RunningBatch) -> None:
     grows = [s.max_output_tokens > 0 for s in members]
     assert batch.growing == sum(grows)
     assert batch.tokens == sum(lengths)
-    assert batch.pages == sum(-(-n // page) for n in lengths)
+    assert batch.group.blocks + batch._still_pages == sum(-(-n // page) for n in lengths)
     assert batch.slack_tokens == sum(-n % page for n in lengths)
     assert batch.squared_tokens == sum(n * n for n in lengths)
     assert batch.reserve_tokens == sum(min(n, clip) for n in left)
-    assert batch.next_openings == sum(n % page == 0 for n, g in zip(lengths, grows, strict=True) if g)
+    assert batch.group.openings_within(1) == sum(
+        n % page == 0 for n, g in zip(lengths, grows, strict=True) if g
+    )
     for passes in (1, 2, 7):
         opened = (-(-(n + passes) // page) + n // -page for n, g in zip(lengths, grows, strict=True) if g)
-        assert batch.openings_within(passes) == sum(opened)
-    ends = {batch.passes + n for n, g in zip(left, grows, strict=True) if g}
-    assert set(batch.ending) == ends
+        assert batch.group.openings_within(passes) == sum(opened)
+    ends = {batch.group.passes + n for n, g in zip(left, grows, strict=True) if g}
+    assert set(batch.group.ending) == ends
     if members:
         victim = batch.victim()
         assert members.index(victim) == made.index(min(made))
@@ -67,9 +69,9 @@ def test_sums_are_those_of_the_members(seed: int) -> None:
             if left > 1:
                 batch.leap(chosen, draw.randint(1, left - 1))
         else:
-            passes = min(draw.randint(1, 6), min(batch.ending, default=NEVER) - batch.passes)
+            passes = min(draw.randint(1, 6), min(batch.group.ending, default=NEVER) - batch.group.passes)
             batch.advance(passes)
-            for ended in batch.ending.pop(batch.passes, []):
+            for ended in batch.group.ending.pop(batch.group.passes, []):
                 batch.remove(ended)
                 assert ended.generated == ended.max_output_tokens
         check(batch)
@@ -88,14 +90,14 @@ def test_equality_with_the_room_refuses_to_the_last_bit() -> None:
     batch.add(sequence(8, 20, 1))
     ratio = NewTokenRatio(1.0)
     ratio.lower(1)
-    room = Room(batch, 27, ratio.value)  # the fifth example of the specification
-    assert room.is_below(16) and room.is_below(11) and not room.is_below(10)
+    room = RemainingTokens(batch, 27, ratio.value)  # the fifth example of the specification
+    assert room.refuse(16) and room.refuse(11) and not room.refuse(10)
     exact = 24.0 - batch.reserve(ratio.value)
     assert exact == 10.719063333333334
-    unreserved = Room(RunningBatch(4, 4096), 20, ratio.value)
-    assert unreserved.is_below(20) and not unreserved.is_below(19)
+    unreserved = RemainingTokens(RunningBatch(4, 4096), 20, ratio.value)
+    assert unreserved.refuse(20) and not unreserved.refuse(19)
     unreserved.promise(8)
-    assert unreserved.is_below(12) and not unreserved.is_below(11)
+    assert unreserved.refuse(12) and not unreserved.refuse(11)
 
 
 def test_the_ratio_falls_to_a_seventh_in_six_hundred_passes_and_starts_anew() -> None:
