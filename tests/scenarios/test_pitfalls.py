@@ -5,6 +5,7 @@ Rules: `spec 10, 11`.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def worker_seconds(name: str) -> float:
     return float(result(name).summary["decode_worker_seconds"])
 
 
+def within_sla(name: str) -> float:
+    """Share of all requests, in percent."""
+    summary = result(name).summary
+    return 100.0 * summary["goodput_completed_requests"] / summary["num_requests"]
+
+
+def gpu_hours(name: str) -> float:
+    return float(result(name).summary["gpu_hours"])
+
+
 # ---------------------------------------------------------------- the collection
 
 
@@ -72,6 +83,33 @@ def test_a_pitfall_is_named_as_its_file(path: Path) -> None:
     assert scenario(path.stem).name == path.stem
 
 
+PITFALLS = sorted(path.stem for path in FOLDER.glob("*.yaml") if not path.stem.endswith("-cured"))
+ROW = r"\[{0}\]\(pitfalls/{0}\.yaml\) \| \[.*\]\(pitfalls/{0}-cured\.yaml\) \| (\S+) → (\S+) % \| (\S+) → (\S+) \|"
+"""A row of the index: what a cure does to requests within the SLA, in percent, and to GPU hours."""
+
+
+@pytest.mark.parametrize("name", PITFALLS)
+def test_a_cure_serves_better_or_costs_less(name: str) -> None:
+    cure = f"{name}-cured"
+    assert scenario(cure).sla == scenario(name).sla and scenario(name).sla.is_given
+    assert scenario(cure).workload == scenario(name).workload
+    assert within_sla(cure) > within_sla(name) + 1 or gpu_hours(cure) < 0.9 * gpu_hours(name)
+
+
+@pytest.mark.parametrize("name", PITFALLS)
+def test_the_index_says_what_a_cure_does_and_the_file_says_what_it_costs(name: str) -> None:
+    cure = f"{name}-cured"
+    row = re.search(ROW.format(name), (SCENARIOS / "README.md").read_text(encoding="utf-8"))
+    assert row is not None
+    shown = [float(figure) for figure in row.groups()]
+    assert shown[:2] == pytest.approx([within_sla(name), within_sla(cure)], abs=1.0)
+    assert shown[2:] == pytest.approx([gpu_hours(name), gpu_hours(cure)], abs=0.02)
+    comment = "".join(
+        re.findall(r"^# .*\n", (FOLDER / f"{cure}.yaml").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert re.search(r"\bcosts?\b|GPU time", comment)
+
+
 # ---------------------------------------------------------------- HorizontalPodAutoscaler
 
 
@@ -86,7 +124,8 @@ def test_a_value_target_calls_off_starting_workers_while_the_metric_is_above_it(
     shrinking = changes(name)
     shrinking = shrinking[shrinking["target"] < shrinking["current"]]
     assert len(shrinking) >= 3
-    assert (shrinking[metric] > 1.5 * 7).all()
+    under_load = shrinking[shrinking["at_s"] < 420]
+    assert (under_load[metric] > 1.5 * 28).all()
     before_the_first_is_ready = shrinking[shrinking["at_s"] < 195]
     assert (before_the_first_is_ready["proposal"] <= 5).all()
     assert called_off(name) >= {4, 5}
@@ -115,9 +154,19 @@ def test_an_averagevalue_target_orders_them_at_once() -> None:
 def test_an_averagevalue_is_at_its_target_while_each_ready_worker_has_three_times_as_much() -> None:
     starting = between(looks("hpa-averagevalue-surge"), 105, 240)
     total = starting["value:requests_per_second"]
-    assert (total / starting["current"]).between(1.8, 2.2).all()
-    assert (total / 2 > 3 * 2).all()  # two are ready
+    assert (total / starting["current"]).between(3.2, 3.8).all()
+    assert (total / 2 > 3 * 3.5).all()  # two are ready
     assert (starting["target"] == starting["current"]).all()
+
+
+def test_workers_that_are_there_serve_the_surge_that_starting_ones_cannot() -> None:
+    asked = looks("hpa-averagevalue-surge-cured")
+    assert (between(asked, 15, 60)["current"] <= 5).all()  # the minimum, from the first sync on
+    served = [
+        result(name).summary["median_ttft_ms"]
+        for name in ("hpa-averagevalue-surge", "hpa-averagevalue-surge-cured")
+    ]
+    assert served[1] < 100 < 10_000 < served[0]
 
 
 def test_a_burst_every_four_minutes_keeps_the_fleet_large_for_ever() -> None:
@@ -169,11 +218,10 @@ def test_a_queue_metric_orders_the_maximum_before_the_first_worker_is_ready() ->
     assert ds.run(four).summary["p99_ttft_ms"] < 1000
 
 
-def test_arrivals_order_what_is_needed() -> None:
+def test_arrivals_order_about_what_is_needed() -> None:
     name = "hpa-startup-overshoot-cured"
-    assert looks(name)["target"].max() == 5
-    assert worker_seconds(name) < 0.5 * worker_seconds("hpa-startup-overshoot")
-    assert result(name).summary["median_ttft_ms"] > result("hpa-startup-overshoot").summary["median_ttft_ms"]
+    assert looks(name)["target"].max() == 10  # three arrivals a second for each
+    assert worker_seconds(name) < 0.7 * worker_seconds("hpa-startup-overshoot")
 
 
 # ---------------------------------------------------------------- KEDA
@@ -200,12 +248,12 @@ def test_with_a_minimum_of_one_it_goes_down_step_by_step() -> None:
 
 def test_the_cooldown_keeps_nobody_from_four_to_one() -> None:
     rows = changes("keda-cooldown-not-for-n")
-    assert rows[["loop", "current", "target"]].to_numpy().tolist() == [["keda-hpa", 4, 1]]
+    assert rows[["loop", "current", "target"]].to_numpy().tolist() == [["keda-hpa", 4, 1], ["keda-hpa", 1, 4]]
     assert rows["at_s"].iloc[0] < 120 + 90  # the peak ends at 120, the cooldown is 3600
 
 
 def test_the_window_of_the_hpa_does() -> None:
-    assert changes("keda-cooldown-not-for-n-cured")["at_s"].tolist() >= [120 + 300]
+    assert changes("keda-cooldown-not-for-n-cured").empty  # the peaks are 210 s apart, the window is 300 s
 
 
 def test_a_new_fleet_is_sent_to_zero_at_the_first_poll() -> None:
@@ -232,16 +280,17 @@ def test_panic_orders_the_maximum_while_the_first_workers_start() -> None:
     assert ds.run(three).summary["p99_ttft_ms"] < 1000
 
 
-def test_by_requests_a_second_it_orders_three() -> None:
-    assert looks("kpa-panic-slow-start-cured")["target"].max() == 3
+def test_by_requests_a_second_it_orders_what_the_arrivals_need() -> None:
+    assert looks("kpa-panic-slow-start-cured")["target"].max() == 10  # 20 a second, 2.1 for each
 
 
 def test_the_end_of_a_panic_calls_off_what_it_ordered() -> None:
     name = "kpa-exit-panic-drop"
-    ordered = {worker for row in looks(name)["added"] for worker in row}
+    first = between(looks(name), 0, 180)
+    ordered = {worker for row in first["added"] for worker in row}
     assert len(ordered) == 14
-    assert called_off(name) == ordered  # none of them ever served
-    last = changes(name).iloc[-1]
+    assert {worker for row in first["cancelled"] for worker in row} == ordered  # none of them ever served
+    last = between(changes(name), 0, 180).iloc[-1]
     assert (last["reason"], last["current"], last["target"]) == ("stable", 15, 1)
 
 
@@ -266,17 +315,16 @@ def test_a_metric_that_counts_the_queue_orders_at_once() -> None:
 
 
 def test_requests_in_flight_do_not_tell_long_prompts_from_short_ones() -> None:
-    short = result("requests-are-not-tokens")
-    long = ds.run(scenario("requests-are-not-tokens").with_(**{"workload.input_tokens": 4000}))
+    long = result("requests-are-not-tokens")
+    short = ds.run(scenario("requests-are-not-tokens").with_(**{"workload.input_tokens": 400}))
     assert short.decisions["target"].iloc[-1] == long.decisions["target"].iloc[-1] == 4
     assert long.summary["median_e2e_latency_ms"] > 4 * short.summary["median_e2e_latency_ms"]
 
 
 def test_a_latency_does() -> None:
-    cured = scenario("requests-are-not-tokens-cured")
-    long = ds.run(cured.with_(**{"workload.input_tokens": 4000}))
-    assert result("requests-are-not-tokens-cured").decisions["target"].max() == 2
-    assert long.decisions["target"].max() > 8
+    short = ds.run(scenario("requests-are-not-tokens-cured").with_(**{"workload.input_tokens": 400}))
+    assert short.decisions["target"].max() == 2
+    assert result("requests-are-not-tokens-cured").decisions["target"].max() > 8
 
 
 # ---------------------------------------------------------------- by the rules of the Dynamo planner
