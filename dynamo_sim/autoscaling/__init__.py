@@ -3,7 +3,7 @@
 A policy is an object with one method, `Policy.decide`: it gets the time, a `View` of the metrics and a `FleetView`
 of the workers, and answers with a `Decision`. Policies keep their own memory and know no clock. The built-in ones are
 made from their section of a scenario (`dynamo_sim.scenario.scaling_policies`). `Guarded` checks every answer; `Loop`
-and `Autoscaler` say when a policy is evaluated; `MetricsPipeline` decides what can be seen; `load_manifest` turns the
+and `PolicyRunner` say when a policy is evaluated; `MetricsPipeline` decides what can be seen; `load_manifest` turns the
 manifest of a cluster into a policy.
 """
 
@@ -14,12 +14,12 @@ from dynamo_sim.autoscaling.decision import Decision, DecisionRecord
 from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, Sample, StaticView, View, WorkerPhase, WorkerView
 from dynamo_sim.autoscaling.guard import Bounds, Guarded, PolicyError
-from dynamo_sim.autoscaling.kubernetes.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.hpa import HpaMetric, HpaPolicy, HpaSpec
 from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
-from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy
 from dynamo_sim.autoscaling.kubernetes.manifests.load import Manifest, load_manifest
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
-from dynamo_sim.autoscaling.loop import Autoscaler, FleetHandle
+from dynamo_sim.autoscaling.loop import FleetHandle, PolicyRunner
 from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline, scrape_offsets
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.metrics.sampler import Observations, Sampler
@@ -43,31 +43,39 @@ from dynamo_sim.autoscaling.policy import Loop, Policy, loops_of, reads_of, unre
 from dynamo_sim.autoscaling.wiring import pipelines_for
 from dynamo_sim.metrics.readings import Reading, Threshold
 from dynamo_sim.scenario.autoscaler import MetricsSection
+from dynamo_sim.scenario.cluster_policies import BehaviorSpec, FallbackSpec, KpaScaling, ScaledObjectKeys
+from dynamo_sim.scenario.manifest_keys import HpaFlags
 from dynamo_sim.scenario.scaling_policies import SlaScaling
 from dynamo_sim.serving.controller import TargetEffect
 
+HpaSettings, KpaSettings = HpaFlags, KpaScaling
 MetricsSettings, SlaSettings = MetricsSection, SlaScaling
+Autoscaler = PolicyRunner
 """Earlier names."""
 
 __all__ = [
     "Autoscaler",
+    "BehaviorSpec",
     "Bounds",
     "Decision",
     "DecisionRecord",
     "DynamoPlanner",
     "DynamoPlannerPolicy",
     "EngineLimits",
+    "FallbackSpec",
     "FixedPolicy",
     "FleetFacts",
     "FleetHandle",
     "FleetView",
     "Guarded",
+    "HpaFlags",
     "HpaMetric",
     "HpaPolicy",
     "HpaSettings",
     "HpaSpec",
     "KedaPolicy",
     "KpaPolicy",
+    "KpaScaling",
     "KpaSettings",
     "Loop",
     "Manifest",
@@ -80,12 +88,14 @@ __all__ = [
     "PlannerUnavailable",
     "Policy",
     "PolicyError",
+    "PolicyRunner",
     "PredictivePolicy",
     "ProportionalPolicy",
     "QueueProportionalPolicy",
     "Reading",
     "Sample",
     "Sampler",
+    "ScaledObjectKeys",
     "ScaledObjectSpec",
     "SchedulePolicy",
     "SlaPolicy",

@@ -13,7 +13,7 @@ from simpy.events import Event
 from dynamo_sim.autoscaling.decision import DecisionRecord
 from dynamo_sim.autoscaling.fleet_view import FleetView, WorkerPhase, WorkerView
 from dynamo_sim.autoscaling.guard import Bounds
-from dynamo_sim.autoscaling.loop import Autoscaler
+from dynamo_sim.autoscaling.loop import PolicyRunner
 from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline, scrape_offsets
 from dynamo_sim.autoscaling.metrics.sampler import Observations
 from dynamo_sim.autoscaling.policy import Loop
@@ -35,8 +35,8 @@ DAY_MS = 86_400_000.0
 class AutoscalerController:
     """Lets the loops of one or more policies decide about the fleet, and keeps the metrics that they read.
 
-    Thin: the loops decide (`Autoscaler`), the pipeline says what is visible (`MetricsPipeline`), the serving applies. A
-    look runs last in its instant; a scrape brings the tally of a worker up to date and ends nobody's stretch.
+    Thin: the loops decide (`PolicyRunner`), the pipeline says what is visible (`MetricsPipeline`), the serving applies.
+    An evaluation runs last in its instant; a scrape brings the tally of a worker up to date and ends nobody's stretch.
 
     Args:
         loops: who looks, and when.
@@ -92,7 +92,7 @@ class AutoscalerController:
         offsets = scrape_offsets(self._seed, "fleet")
         self._pipelines, views = pipelines_for(self._loops, sampler, self._settings, offsets)
         self._handle = _Handle(serving, self._startup_s, self._gpus_per_worker)
-        self._autoscaler = Autoscaler(self._loops, views, self._bounds, self._budget)
+        self._autoscaler = PolicyRunner(self._loops, views, self._bounds, self._budget)
         serving.watch_fleet(self._fleet_changed)
         for worker_id in serving.fleet.workers:
             self._fleet_changed("added", (worker_id,), 0.0)

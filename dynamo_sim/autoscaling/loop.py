@@ -46,7 +46,7 @@ class _Running:
             self.due_s = self.loop.start_s + self.evaluations * self.loop.period_s
 
 
-class Autoscaler:
+class PolicyRunner:
     """Everything of the autoscaler process but the waiting.
 
     The process waits until `next_ms`, then calls `run_due` at the end of that instant.

@@ -8,12 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from dynamo_sim.scenario.base import Count, NonNegative, Path, PositiveCount, Problems, Spec
-from dynamo_sim.scenario.cluster_policies import (
-    FromManifest,
-    ManifestOptions,
-    ManifestScaling,
-    ManifestSource,
-)
+from dynamo_sim.scenario.manifest_keys import FromManifest, ManifestKeys, ManifestScaling, ManifestSource
 from dynamo_sim.scenario.policy_parts import HistogramName, Positive
 from dynamo_sim.scenario.scaling_policies import ScalingPolicy
 
@@ -68,7 +63,7 @@ class MetricsSection(Spec):
         return self
 
 
-class Autoscaler(ManifestOptions):
+class Autoscaler(ManifestKeys):
     """Who scales the fleet: a policy, or a manifest with the options beside it."""
 
     policy: ScalingPolicy | None = None
@@ -111,7 +106,7 @@ class Autoscaler(ManifestOptions):
         if self.policy is not None:
             if self.manifest is not None:
                 yield ("manifest",), "cannot be given together with policy"
-            for key in (*ManifestOptions.model_fields, "name"):
+            for key in (*ManifestKeys.model_fields, "name"):
                 default = type(self).model_fields[key].get_default(call_default_factory=True)
                 if getattr(self, key) != default:
                     inside = isinstance(self.policy, FromManifest)
@@ -141,7 +136,7 @@ class Autoscaler(ManifestOptions):
         """The policy, whichever way it was given."""
         if self.policy is not None:
             return self.policy
-        options = {key: getattr(self, key) for key in ManifestOptions.model_fields}
+        options = {key: getattr(self, key) for key in ManifestKeys.model_fields}
         return ManifestScaling.model_construct(
             kind="manifest", manifest=self.manifest, name=self.name, **options
         )

@@ -1,122 +1,28 @@
-"""Policies that a cluster runs: by their manifests, or by keys of our own (spec 10, 2 to 4)."""
+"""Policies that a cluster runs, by keys of our own (spec 10, 2 to 4); their manifests are in `manifest_keys`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import Field, model_validator
 
-from dynamo_sim.scenario.base import Count, NonNegative, Path, PositiveCount, Problems, Spec
-from dynamo_sim.scenario.files import existing_path
-from dynamo_sim.scenario.policy_parts import (
-    AnyMetric,
-    CronExpression,
-    Metric,
-    Moment,
-    PolicySpec,
-    Positive,
-    TimeZone,
-)
+from dynamo_sim.scenario.base import CheckedSpec, Count, NonNegative, Path, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.manifest_keys import FromManifest
+from dynamo_sim.scenario.policy_parts import CronExpression, MetricSpec, Positive, TimeZone
 
+MAX_RULE_PERIOD_S = 1800
+"""Of a rule of a `behavior`; Kubernetes refuses longer ones."""
 
-def checked_manifest(value: Any, info: ValidationInfo) -> Any:
-    """A path made absolute, or the text or the documents of a manifest as they are.
+MAX_STABILIZATION_S = 3600
+"""Of a stabilisation window of a `behavior`; Kubernetes refuses longer ones."""
 
-    Raises:
-        ValueError: neither of them.
-    """
-    if value is None:
-        return None
-    if isinstance(value, str) and not is_inline(value):
-        return existing_path(value, info.context)
-    if isinstance(value, str | Mapping) and value:
-        return value
-    if isinstance(value, list | tuple) and value and all(isinstance(item, Mapping) for item in value):
-        return list(value)
-    raise ValueError("must be a path, the text of a manifest, or its documents")
+MAX_KNATIVE_WINDOW_S = 86400
+"""Of the stable window and of the delay of a scale-in; Knative itself stops at an hour."""
 
-
-def is_inline(text: str) -> bool:
-    """Whether a text is a manifest itself and not the path of one."""
-    return "\n" in text.strip() or text.lstrip().startswith("{")
-
-
-ManifestSource = Annotated[
-    Any,
-    BeforeValidator(checked_manifest),
-    Field(json_schema_extra={"type": ["string", "object", "array", "null"], "items": {"type": "object"}}),
-]
-
-
-class ManifestOptions(Spec):
-    """What a manifest does not say: flags of the controllers, and what its metrics stand for."""
-
-    sync_period_s: Positive = 15.0
-    """HPA: time between two looks."""
-
-    downscale_stabilization_s: NonNegative = 300.0
-    """HPA: window in which the highest recommendation counts, where the manifest has none."""
-
-    tolerance: NonNegative = 0.1
-    """HPA: how far a ratio may be from 1 without a change."""
-
-    cpu_initialization_period_s: NonNegative = 300.0
-    """HPA: how long the cpu of a young worker is looked at with care."""
-
-    initial_readiness_delay_s: NonNegative = 30.0
-    """HPA: how soon after its start an unready worker is taken to have never been ready."""
-
-    scale_to_zero: bool = False
-    """HPA: whether minReplicas may be 0."""
-
-    metric_map: dict[str, AnyMetric] = Field(default_factory=dict)
-    """What stands for a metric's name, a trigger's name or a whole PromQL query."""
-
-    resource_map: dict[Literal["cpu", "memory"], AnyMetric] = Field(default_factory=dict)
-    """What stands for cpu or memory, as {cpu: busy}."""
-
-    start_of_run: Moment = "2025-01-06T00:00:00+00:00"
-    """The wall clock at virtual time 0, for cron; UTC unless it says otherwise."""
-
-
-class FromManifest(ManifestOptions, PolicySpec):
-    """A policy that can be read from a manifest instead of its own keys."""
-
-    manifest: ManifestSource = None
-    """A path, the text of one or several documents, or the documents."""
-
-    name: str | None = None
-    """Which autoscaler of the manifest, where there are several."""
-
-    def _conflicts(self) -> Iterator[tuple[Path, str]]:
-        own = self._own_keys()
-        if self.manifest is not None:
-            for key in own:
-                field = type(self).model_fields[key]
-                if getattr(self, key) != field.get_default(call_default_factory=True):
-                    yield (key,), "is not possible with a manifest, which says it itself"
-        else:
-            for key in ("name", "metric_map", "resource_map"):
-                if getattr(self, key):
-                    yield (key,), "is possible only with a manifest"
-
-    def _own_keys(self) -> list[str]:
-        shared = {"kind", *FromManifest.model_fields}
-        return [key for key in type(self).model_fields if key not in shared]
-
-
-class ManifestScaling(FromManifest):
-    """A manifest: HorizontalPodAutoscaler, ScaledObject or Knative Service, as it is."""
-
-    kind_is_needed = False
-
-    kind: Literal["manifest"] = "manifest"
-    """Kind of policy; may be left out beside `manifest`."""
-
-    def _conflicts(self) -> Iterator[tuple[Path, str]]:
-        if self.manifest is None:
-            yield ("manifest",), "missing, and has no default"
+MAX_ENTRIES = 100
+"""Metrics or triggers of one policy."""
 
 
 class RuleSpec(Spec):
@@ -128,7 +34,7 @@ class RuleSpec(Spec):
     value: PositiveCount
     """How many."""
 
-    period_s: Annotated[float, Field(gt=0, le=1800)]
+    period_s: Annotated[float, Field(gt=0, le=MAX_RULE_PERIOD_S)]
     """In what time."""
 
 
@@ -141,7 +47,7 @@ class DirectionSpec(Spec):
     select: Literal["Max", "Min", "Disabled"] = "Max"
     """Which rule counts."""
 
-    stabilization_window_s: Annotated[float, Field(ge=0, le=3600)] | None = None
+    stabilization_window_s: Annotated[float, Field(ge=0, le=MAX_STABILIZATION_S)] | None = None
     """Window of recommendations; null = the default."""
 
     tolerance: NonNegative | None = None
@@ -153,6 +59,24 @@ class DirectionSpec(Spec):
             raise Problems([(("rules",), "must have at least 1 item; leave it out for the defaults")])
         return self
 
+    def over(self, default: DirectionSpec) -> DirectionSpec:
+        """Itself, with the values of ``default`` in place of what is left out."""
+        missing = [key for key in ("rules", "stabilization_window_s") if getattr(self, key) is None]
+        return self.model_copy(update={key: getattr(default, key) for key in missing})
+
+
+DEFAULT_UP = DirectionSpec(
+    rules=(
+        RuleSpec(type="Pods", value=4, period_s=15.0),
+        RuleSpec(type="Percent", value=100, period_s=15.0),
+    ),
+    stabilization_window_s=0.0,
+)
+"""Scale-up with a `behavior` that does not say otherwise (spec 10, 2.7)."""
+
+DEFAULT_DOWN = DirectionSpec(rules=(RuleSpec(type="Percent", value=100, period_s=15.0),))
+"""Scale-down with a `behavior` that does not say otherwise; its window is that of the controller."""
+
 
 class BehaviorSpec(Spec):
     """How fast to scale; a section without keys differs from none, as in Kubernetes."""
@@ -163,8 +87,18 @@ class BehaviorSpec(Spec):
     scale_down: DirectionSpec = DirectionSpec()
     """Downwards."""
 
+    @cached_property
+    def up(self) -> DirectionSpec:
+        """Scale-up with the defaults of Kubernetes in place of what is left out."""
+        return self.scale_up.over(DEFAULT_UP)
 
-class HpaMetricSpec(Metric):
+    @cached_property
+    def down(self) -> DirectionSpec:
+        """The same for scale-down."""
+        return self.scale_down.over(DEFAULT_DOWN)
+
+
+class HpaMetricSpec(MetricSpec):
     """A metric of an HPA and its target."""
 
     source: Literal["Pods", "Object", "External"] = "Pods"
@@ -198,7 +132,7 @@ class HpaScaling(FromManifest):
     max_replicas: PositiveCount | None = None
     """Largest; needed without a manifest."""
 
-    metrics: tuple[HpaMetricSpec, ...] = Field(default=(), strict=False)
+    metrics: tuple[HpaMetricSpec, ...] = Field(default=(), strict=False, max_length=MAX_ENTRIES)
     """Its metrics; at least one without a manifest."""
 
     behavior: BehaviorSpec | None = None
@@ -224,7 +158,7 @@ class HpaScaling(FromManifest):
                 yield ("min_replicas",), "found 0; needs a metric of source Object or External"
 
 
-class MetricTriggerSpec(Metric):
+class MetricTriggerSpec(MetricSpec):
     """A trigger on one number of the fleet."""
 
     kind: Literal["metric"]
@@ -277,6 +211,13 @@ class CronTriggerSpec(Spec):
 TriggerSpec = Annotated[MetricTriggerSpec | CronTriggerSpec, Field(discriminator="kind")]
 
 
+FallbackBehavior = Literal[
+    "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower", "scalingModifiers"
+]
+
+FALLBACK_BEHAVIORS: tuple[str, ...] = get_args(FallbackBehavior)
+
+
 class FallbackSpec(Spec):
     """What replaces a metric that keeps failing."""
 
@@ -286,9 +227,7 @@ class FallbackSpec(Spec):
     replicas: Count
     """Workers then."""
 
-    behavior: Literal[
-        "static", "currentReplicas", "currentReplicasIfHigher", "currentReplicasIfLower", "scalingModifiers"
-    ] = "static"
+    behavior: FallbackBehavior = "static"
     """How the current number counts; scalingModifiers: the formula gets nil for a failed trigger."""
 
 
@@ -308,14 +247,8 @@ class ModifiersSpec(Spec):
     """Whether the target is for one worker or for the whole fleet."""
 
 
-class KedaScaling(FromManifest):
-    """KEDA ScaledObject, by a manifest or by keys."""
-
-    kind: Literal["keda"] = "keda"
-    """Kind of policy."""
-
-    triggers: tuple[TriggerSpec, ...] = Field(default=(), strict=False)
-    """Its triggers; at least one without a manifest."""
+class ScaledObjectKeys(CheckedSpec):
+    """What a ScaledObject says beside its triggers and their formula."""
 
     min_replicas: Count = 0
     """Smallest fleet it asks for."""
@@ -327,7 +260,7 @@ class KedaScaling(FromManifest):
     """Fleet without an active trigger; must be below min_replicas."""
 
     polling_interval_s: Positive = 30.0
-    """Time between two looks of the operator."""
+    """Time between two polls of the operator."""
 
     cooldown_s: NonNegative = 300.0
     """How long no trigger must have been active before the fleet goes to zero."""
@@ -341,28 +274,41 @@ class KedaScaling(FromManifest):
     behavior: BehaviorSpec | None = None
     """Of the HPA it makes."""
 
-    modifiers: ModifiersSpec | None = None
-    """One composite metric."""
-
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
-        yield from super()._conflicts()
-        if self.manifest is not None:
-            return
-        if not self.triggers:
-            yield ("triggers",), "missing; keda needs at least one, or a manifest"
         if self.max_replicas < self.min_replicas:
             yield (
                 ("max_replicas",),
                 f"found {self.max_replicas}; must be at least min_replicas, {self.min_replicas}",
             )
-        by_formula = self.fallback is not None and self.fallback.behavior == "scalingModifiers"
-        if by_formula and self.modifiers is None:
-            yield ("fallback", "behavior"), "found 'scalingModifiers'; needs modifiers with a formula"
         if self.idle_replicas is not None and self.idle_replicas >= self.min_replicas:
             yield (
                 ("idle_replicas",),
                 f"found {self.idle_replicas}; must be below min_replicas, {self.min_replicas}",
             )
+
+
+class KedaScaling(FromManifest, ScaledObjectKeys):
+    """KEDA ScaledObject, by a manifest or by keys."""
+
+    kind: Literal["keda"] = "keda"
+    """Kind of policy."""
+
+    triggers: tuple[TriggerSpec, ...] = Field(default=(), strict=False, max_length=MAX_ENTRIES)
+    """Its triggers; at least one without a manifest."""
+
+    modifiers: ModifiersSpec | None = None
+    """One composite metric."""
+
+    def _conflicts(self) -> Iterator[tuple[Path, str]]:
+        yield from FromManifest._conflicts(self)
+        if self.manifest is not None:
+            return
+        if not self.triggers:
+            yield ("triggers",), "missing; keda needs at least one, or a manifest"
+        yield from ScaledObjectKeys._conflicts(self)
+        by_formula = self.fallback is not None and self.fallback.behavior == "scalingModifiers"
+        if by_formula and self.modifiers is None:
+            yield ("fallback", "behavior"), "found 'scalingModifiers'; needs modifiers with a formula"
 
 
 class KpaScaling(FromManifest):
@@ -392,7 +338,7 @@ class KpaScaling(FromManifest):
     concurrency_utilization: Annotated[float, Field(gt=0, le=1)] = 0.7
     """That of the cluster for concurrency; for rps it is always 0.7."""
 
-    window_s: Annotated[float, Field(ge=1)] = 60.0
+    window_s: Annotated[float, Field(ge=1, le=MAX_KNATIVE_WINDOW_S)] = 60.0
     """The stable window."""
 
     panic_window_percentage: Annotated[float, Field(ge=1, le=100)] = 10.0
@@ -419,8 +365,8 @@ class KpaScaling(FromManifest):
     activation_scale: PositiveCount = 1
     """Workers it wakes up with."""
 
-    scale_down_delay_s: NonNegative = 0.0
-    """Window in which the highest wish counts."""
+    scale_down_delay_s: Annotated[float, Field(ge=0, le=MAX_KNATIVE_WINDOW_S)] = 0.0
+    """Window in which the highest desired number counts."""
 
     scale_to_zero_grace_period_s: NonNegative = 30.0
     """How long the last worker stays after the way to zero is free."""
@@ -437,4 +383,12 @@ class KpaScaling(FromManifest):
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         yield from super()._conflicts()
         if 0 < self.max_scale < self.min_scale:
-            yield ("max_scale",), f"found {self.max_scale}; must be at least min_scale, {self.min_scale}"
+            yield (
+                ("max_scale",),
+                f"found {self.max_scale}; must be at least min_scale, {self.min_scale}, or 0 for no bound",
+            )
+        if -1 < self.target_burst_capacity < 0:
+            yield (
+                ("target_burst_capacity",),
+                f"found {self.target_burst_capacity:g}; must be -1 or at least 0",
+            )

@@ -87,6 +87,7 @@ _PLAIN_DEMANDS = {
     "string_pattern_mismatch": "must be letters, digits, spaces and . _ - only, the first a letter or digit",
     "string_too_long": "must have at most {max_length} characters",
     "string_type": "must be a text",
+    "too_long": "must have at most {max_length} items",
     "too_short": "must have at least {min_length} item",
     "tuple_type": "must be a list",
 }
@@ -114,9 +115,13 @@ def _demand(item: Any) -> str:
     if kind in ("model_type", "model_attributes_type") and value is None:
         return "must be a section of keys; leave it out for its defaults"
     if kind in _PLAIN_DEMANDS:
-        return _PLAIN_DEMANDS[kind].format(**context)
+        return _PLAIN_DEMANDS[kind].format(**{key: _whole(value) for key, value in context.items()})
     text: str = item["msg"]
     return text[:1].lower() + text[1:]
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _is_number(text: str) -> bool:

@@ -12,11 +12,11 @@ from dynamo_sim.errors import ScenarioError
 from dynamo_sim.input_file import read_whole
 from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.base import Path
-from dynamo_sim.scenario.cluster_policies import is_inline
 from dynamo_sim.scenario.explain import Problem, explain
 from dynamo_sim.scenario.files import BASE_DIR, PATH_KEYS
+from dynamo_sim.scenario.manifest_keys import is_inline
 from dynamo_sim.scenario.specs import Scenario
-from dynamo_sim.scenario.yaml_source import Source, read_yaml
+from dynamo_sim.scenario.yaml_source import YamlSource, read_yaml
 from dynamo_sim.shown import cut
 from dynamo_sim.sizes import MOST_YAML_BYTES
 
@@ -93,7 +93,7 @@ def _text_of(file: FilePath) -> str:
         raise ScenarioError(f"{file}: cannot be read: {reason}") from None
 
 
-def _apply(source: Source, override: str, option: str) -> None:
+def _apply(source: YamlSource, override: str, option: str) -> None:
     """Change the data of `source`; what comes from the override has it as its place."""
     key, equals, text = override.partition("=")
     place = f"{option} {cut(override, LONGEST_OVERRIDE)}"
@@ -118,7 +118,7 @@ def _apply(source: Source, override: str, option: str) -> None:
             known[old] = place
 
 
-def _place(problem: Problem, source: Source, name: str) -> str:
+def _place(problem: Problem, source: YamlSource, name: str) -> str:
     """Where the problem was written: the key or value itself, or the nearest section around it."""
     path: Path = problem.path
     places = source.keys if problem.about_key else source.values

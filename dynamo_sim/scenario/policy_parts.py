@@ -68,7 +68,7 @@ TimeZone = Annotated[str, AfterValidator(_checked_zone)]
 """An IANA name of a time zone."""
 
 
-class Metric(Spec):
+class MetricSpec(Spec):
     """A question to the metrics: which one, over what time, put together how."""
 
     metric: MetricName
@@ -87,7 +87,7 @@ class Metric(Spec):
     """Every value is multiplied by it."""
 
     @model_validator(mode="after")
-    def _check_query(self) -> Metric:
+    def _check_query(self) -> MetricSpec:
         found: list[tuple[Path, str]] = [
             ((key,), fault) for key, fault in query_faults(METRICS[self.metric], self.over, self.reduce)
         ]
@@ -97,7 +97,7 @@ class Metric(Spec):
 
 
 AnyMetric = Annotated[
-    Metric, BeforeValidator(lambda value: {"metric": value} if isinstance(value, str) else value)
+    MetricSpec, BeforeValidator(lambda value: {"metric": value} if isinstance(value, str) else value)
 ]
 """A metric, or just its name."""
 

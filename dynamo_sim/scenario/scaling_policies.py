@@ -25,11 +25,12 @@ from dynamo_sim.scenario.base import (
     Spec,
     repeats,
 )
-from dynamo_sim.scenario.cluster_policies import HpaScaling, KedaScaling, KpaScaling, ManifestScaling
+from dynamo_sim.scenario.cluster_policies import HpaScaling, KedaScaling, KpaScaling
 from dynamo_sim.scenario.files import existing_path
+from dynamo_sim.scenario.manifest_keys import ManifestScaling
 from dynamo_sim.scenario.policy_parts import (
     CronExpression,
-    Metric,
+    MetricSpec,
     Moment,
     PerWorker,
     PolicySpec,
@@ -125,7 +126,7 @@ class ScheduleScaling(PolicySpec):
             )
 
 
-class TargetTrackingScaling(Metric, PolicySpec):
+class TargetTrackingScaling(MetricSpec, PolicySpec):
     """Keeps a metric at a target for each worker, by the alarms and cooldowns of AWS Application Auto Scaling."""
 
     kind: Literal["target_tracking"] = "target_tracking"
@@ -156,7 +157,7 @@ class TargetTrackingScaling(Metric, PolicySpec):
     """Least time from any change to a scale-in."""
 
 
-class ProportionalScaling(Metric, PolicySpec):
+class ProportionalScaling(MetricSpec, PolicySpec):
     """As many workers as a total of the fleet needs: no alarms, no cooldowns."""
 
     kind: Literal["proportional"] = "proportional"
@@ -197,7 +198,7 @@ class StepSpec(Spec):
         return self
 
 
-class AlarmSpec(Metric):
+class AlarmSpec(MetricSpec):
     """An alarm and its steps."""
 
     threshold: float
@@ -397,7 +398,7 @@ FloorPolicy = Annotated[
 ]
 
 
-class PredictiveScaling(Metric, PolicySpec):
+class PredictiveScaling(MetricSpec, PolicySpec):
     """Scales for the forecast of a metric; never below what a reactive policy wants."""
 
     kind: Literal["predictive"] = "predictive"

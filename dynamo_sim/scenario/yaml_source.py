@@ -41,7 +41,7 @@ _TEXT = "tag:yaml.org,2002:str"
 
 
 @dataclass
-class Source:
+class YamlSource:
     """Plain data, and where its parts were written.
 
     Attributes:
@@ -55,7 +55,7 @@ class Source:
     values: dict[Path, str] = field(default_factory=dict)
 
 
-def read_yaml(text: str, name: str) -> Source:
+def read_yaml(text: str, name: str) -> YamlSource:
     """Read one YAML document; places are ``name:line:column``, counted from 1.
 
     Raises:
@@ -63,7 +63,7 @@ def read_yaml(text: str, name: str) -> Source:
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return _Reader(name).read(node)
+        return _YamlReader(name).read(node)
     except yaml.MarkedYAMLError as error:
         raise ScenarioError(_not_yaml(error, name)) from None
     except yaml.reader.ReaderError as error:
@@ -86,18 +86,18 @@ def _not_yaml(error: yaml.MarkedYAMLError, name: str) -> str:
     return f"{place}: not valid YAML: {problem}"
 
 
-class _Reader:
+class _YamlReader:
     """Turns nodes into data, noting places."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._source = Source()
+        self._source = YamlSource()
         self._problems: list[str] = []
         self._seen: set[int] = set()
         self._open: set[int] = set()
         self._expanded = 0
 
-    def read(self, node: yaml.Node | None) -> Source:
+    def read(self, node: yaml.Node | None) -> YamlSource:
         if node is not None:
             self._source.data = self._value(node, (), aliased=False)
         if self._problems:

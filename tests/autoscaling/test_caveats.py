@@ -9,12 +9,12 @@ import pytest
 from dynamo_sim.autoscaling import (
     FixedPolicy,
     FleetFacts,
+    HpaFlags,
     HpaMetric,
     HpaPolicy,
-    HpaSettings,
     HpaSpec,
     KpaPolicy,
-    KpaSettings,
+    KpaScaling,
     MetricQuery,
     PredictivePolicy,
     SlaPolicy,
@@ -86,7 +86,7 @@ PREDICTIVE = PredictiveScaling(
             "the threshold 80 is never breached",
         ),
         (alarm(0.8), None),
-        (KpaPolicy(KpaSettings(min_scale=3, max_scale=3)), "both 3"),
+        (KpaPolicy(KpaScaling(min_scale=3, max_scale=3)), "both 3"),
         (
             PredictivePolicy(PREDICTIVE, tracking(2.0)),
             "the target 2 never adds",
@@ -106,7 +106,7 @@ def test_bounds_and_tolerances_that_forbid_everything() -> None:
     assert "both 8 workers" in unreachable_targets(hpa("Pods", "AverageValue", 0.5, min_replicas=8))[0]
     above = unreachable_targets(hpa("Pods", "AverageValue", 0.5), FleetFacts(max_workers=4))
     assert "at most 4 workers" in above[0]
-    policy = HpaPolicy(hpa("Pods", "AverageValue", 0.4).spec, HpaSettings(tolerance=1.0))
+    policy = HpaPolicy(hpa("Pods", "AverageValue", 0.4).spec, HpaFlags(tolerance=1.0))
     assert any("keeps every worker" in line for line in unreachable_targets(policy))
 
 

@@ -10,13 +10,13 @@ import math
 import pytest
 
 from dynamo_sim.autoscaling import (
-    Autoscaler,
     Bounds,
     Decision,
     FixedPolicy,
     FleetView,
     Loop,
     MetricQuery,
+    PolicyRunner,
     StaticView,
     TargetEffect,
     View,
@@ -65,7 +65,7 @@ def view(now_s: float) -> StaticView:
     return StaticView()
 
 
-def run(scaler: Autoscaler, fleet: PretendFleet, until_ms: float) -> list[object]:
+def run(scaler: PolicyRunner, fleet: PretendFleet, until_ms: float) -> list[object]:
     records: list[object] = []
     while scaler.next_ms <= until_ms:
         records.extend(scaler.run_due(scaler.next_ms, fleet))
@@ -74,7 +74,7 @@ def run(scaler: Autoscaler, fleet: PretendFleet, until_ms: float) -> list[object
 
 def test_looks_are_multiples_of_the_period_never_sums() -> None:
     policy = Script()
-    run(Autoscaler([Loop("a", policy, 0.1)], [view]), PretendFleet(1), 100_000.0)
+    run(PolicyRunner([Loop("a", policy, 0.1)], [view]), PretendFleet(1), 100_000.0)
     assert policy.asked_s == [0.1 + k * 0.1 for k in range(len(policy.asked_s))]
     assert len(policy.asked_s) in (999, 1000)
 
@@ -82,7 +82,7 @@ def test_looks_are_multiples_of_the_period_never_sums() -> None:
 def test_the_first_look_is_one_period_in_or_where_the_loop_says() -> None:
     early, late = Script(), Script()
     run(
-        Autoscaler([Loop("a", early, 15, first_at_s=0.0), Loop("b", late, 15)], [view, view]),
+        PolicyRunner([Loop("a", early, 15, first_at_s=0.0), Loop("b", late, 15)], [view, view]),
         PretendFleet(1),
         31_000,
     )
@@ -94,7 +94,7 @@ def test_loops_due_together_run_in_their_order_on_what_the_one_before_left() -> 
     fleet = PretendFleet(0)
     operator = Loop("operator", Script(1), 30, order=KEDA_OPERATOR)
     hpa = Loop("hpa", Script(None, 5), 15, order=HPA)
-    records = run(Autoscaler([hpa, operator], [view, view]), fleet, 30_000)
+    records = run(PolicyRunner([hpa, operator], [view, view]), fleet, 30_000)
     assert fleet.targets == [(30.0, 1), (30.0, 5)]
     assert [(r.loop, r.current, r.target) for r in records] == [  # type: ignore[attr-defined]
         ("hpa", 0, 0),
@@ -105,7 +105,7 @@ def test_loops_due_together_run_in_their_order_on_what_the_one_before_left() -> 
 
 def test_a_decision_may_name_the_next_look() -> None:
     policy = Script(Decision(2, next_at_s=7.5), Decision(3, next_at_s=math.inf))
-    scaler = Autoscaler([Loop("a", policy, 5)], [view])
+    scaler = PolicyRunner([Loop("a", policy, 5)], [view])
     run(scaler, PretendFleet(1), 1e9)
     assert policy.asked_s == [5, 7.5]
     assert scaler.next_ms == math.inf
@@ -114,7 +114,7 @@ def test_a_decision_may_name_the_next_look() -> None:
 def test_only_changes_reach_the_fleet_and_every_look_is_recorded() -> None:
     fleet = PretendFleet(2)
     policy = Script(2, 3, None, 1)
-    records = run(Autoscaler([Loop("a", policy, 1)], [view], Bounds(2, 9)), fleet, 4_000)
+    records = run(PolicyRunner([Loop("a", policy, 1)], [view], Bounds(2, 9)), fleet, 4_000)
     assert fleet.targets == [(2.0, 3), (4.0, 2)]
     rows = [record.as_row() for record in records]  # type: ignore[attr-defined]
     assert [row["target"] for row in rows] == [2, 3, 3, 2]
@@ -125,7 +125,7 @@ def test_only_changes_reach_the_fleet_and_every_look_is_recorded() -> None:
 def test_holding_requests_is_told_once() -> None:
     fleet = PretendFleet(1)
     policy = Script(Decision(None, hold=True), Decision(None, hold=True), Decision(None))
-    run(Autoscaler([Loop("a", policy, 1)], [view]), fleet, 3_000)
+    run(PolicyRunner([Loop("a", policy, 1)], [view]), fleet, 3_000)
     assert fleet.holds == [(1.0, True), (3.0, False)]
 
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from dynamo_sim.autoscaling import (
-    Autoscaler,
     DecisionRecord,
     FleetView,
     KpaPolicy,
-    KpaSettings,
+    KpaScaling,
     Loop,
     MetricsPipeline,
     MetricsSettings,
     Observations,
+    PolicyRunner,
     TargetEffect,
     WorkerPhase,
     WorkerView,
@@ -122,7 +122,7 @@ def simulate(policy: Any, toy: Toy, until_s: float, settings: MetricsSettings) -
     """What a process does: wait, bring the metrics up to date, let the loops look."""
     loops = loops_of(policy, "it")
     toy.pipelines, views = pipelines_for(loops, toy, settings)
-    scaler = Autoscaler(loops, views)
+    scaler = PolicyRunner(loops, views)
     known: set[int] = set()
     records = []
     while scaler.next_ms <= until_s * 1000:
@@ -160,7 +160,7 @@ def test_keda_wakes_a_fleet_by_what_waits_in_front_of_it() -> None:
 
 def test_knative_panics_waits_and_goes_to_zero() -> None:
     toy = Toy(lambda now: 30.0 if now < 100 else 0.0, 1)
-    settings = KpaSettings(target=10, utilization=1.0)
+    settings = KpaScaling(target=10, utilization=1.0)
     records = simulate(KpaPolicy(settings), toy, 400, MetricsSettings())
     found = sizes(records)
     assert all(record.loop == "kpa" for record in records)

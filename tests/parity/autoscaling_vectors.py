@@ -16,12 +16,6 @@ from dynamo_sim.autoscaling.kubernetes.hpa.limits import limit_default, limit_wi
 from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod, PodSample, group_pods
 from dynamo_sim.autoscaling.kubernetes.hpa.replicas import MetricFailed, per_pod_replicas, total_replicas
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
-    DEFAULT_DOWN,
-    DEFAULT_UP,
-    HpaBehavior,
-    HpaDirection,
-    HpaRule,
-    HpaSettings,
     HpaState,
     Tolerance,
 )
@@ -29,13 +23,15 @@ from dynamo_sim.autoscaling.kubernetes.hpa.stabilise import stabilise_default, s
 from dynamo_sim.autoscaling.kubernetes.hpa.sync import begin_history, sync
 from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy
 from dynamo_sim.autoscaling.kubernetes.keda.spec import MetricTrigger
-from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider, DeciderConfig
+from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
 from dynamo_sim.autoscaling.kubernetes.manifests.keda import scaled_object
 from dynamo_sim.autoscaling.policies.dynamo_planner import DynamoPlanner, planner_is_installed
 from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor, Predictor
 from dynamo_sim.autoscaling.policies.step_scaling import Alarm
 from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
+from dynamo_sim.scenario.cluster_policies import BehaviorSpec, DirectionSpec, KpaScaling, RuleSpec
+from dynamo_sim.scenario.manifest_keys import HpaFlags
 from dynamo_sim.scenario.scaling_policies import AlarmSpec, TargetTrackingScaling
 
 VECTORS = Path(__file__).parent / "cases" / "autoscaling"
@@ -148,14 +144,14 @@ def hpa_sync(given: Input) -> Any:
         _behavior(given),
         lambda: given["proposals"],
         given["now_s"],
-        _settings(given),
+        _flags(given),
     )
     return {"replicas": result.target, "reason": result.reason}
 
 
 def hpa_timeline(given: Input) -> Any:
     state, current = HpaState(), given["current_replicas"]
-    behavior, settings = _behavior(given), _settings(given)
+    behavior, settings = _behavior(given), _flags(given)
     replicas, reasons = [], []
     for index, proposal in enumerate(given["proposals"]):
         now = index * given["sync_period_s"]
@@ -168,34 +164,35 @@ def hpa_timeline(given: Input) -> Any:
     return {"replicas": replicas, "reasons": reasons}
 
 
-def _settings(given: Input) -> HpaSettings:
-    return HpaSettings(
+def _flags(given: Input) -> HpaFlags:
+    return HpaFlags(
         sync_period_s=given.get("sync_period_s", 15.0),
         downscale_stabilization_s=given.get("downscale_stabilization_s", 300.0),
     )
 
 
-def _behavior(given: Input) -> HpaBehavior | None:
+def _behavior(given: Input) -> BehaviorSpec | None:
     """As in a manifest, without its checks: the controller's own tests also use rules no manifest may hold."""
     behavior = given["behavior"]
     if behavior is None:
         return None
-    return HpaBehavior(
-        _direction(behavior.get("scaleUp"), DEFAULT_UP), _direction(behavior.get("scaleDown"), DEFAULT_DOWN)
+    return BehaviorSpec(
+        scale_up=_direction(behavior.get("scaleUp") or {}),
+        scale_down=_direction(behavior.get("scaleDown") or {}),
     )
 
 
-def _direction(given: Input | None, default: HpaDirection) -> HpaDirection:
-    if given is None:
-        return default
-    rules = default.rules
-    if given.get("policies") is not None:
-        rules = tuple(
-            HpaRule(rule["type"], rule["value"], rule["periodSeconds"]) for rule in given["policies"]
-        )
-    window = given.get("stabilizationWindowSeconds")
-    select = given.get("selectPolicy") or default.select
-    return HpaDirection(rules, select, default.window_s if window is None else window)
+def _direction(given: Input) -> DirectionSpec:
+    rules = given.get("policies")
+    return DirectionSpec.model_construct(
+        rules=None if rules is None else tuple(_rule(rule) for rule in rules),
+        select=given.get("selectPolicy") or "Max",
+        stabilization_window_s=given.get("stabilizationWindowSeconds"),
+    )
+
+
+def _rule(given: Input) -> RuleSpec:
+    return RuleSpec.model_construct(type=given["type"], value=given["value"], period_s=given["periodSeconds"])
 
 
 def _events(entries: list[dict[str, Any]]) -> list[tuple[int, float]]:
@@ -260,7 +257,7 @@ def keda_timeline(given: Input) -> Any:
     spec = scaled_object(manifest).spec
     triggers = tuple(replace(t, ignore_null=False) for t in spec.triggers if isinstance(t, MetricTrigger))
     period = given["hpa_sync_period_s"]
-    policy = KedaPolicy(replace(spec, triggers=triggers), HpaSettings(sync_period_s=period))
+    policy = KedaPolicy(replace(spec, triggers=triggers), HpaFlags(sync_period_s=period))
     current, found = given["start_replicas"], []
     for index, value in enumerate(given["values"]):
         now, view = index * period, StaticView({"waiting": value})
@@ -277,11 +274,28 @@ def keda_timeline(given: Input) -> Any:
 # ---------------------------------------------------------------- Knative
 
 
+def _decider(config: Input) -> Decider:
+    spec = KpaScaling(
+        target=config["total"],
+        utilization=config["target"] / config["total"],
+        target_burst_capacity=config["target_burst_capacity"],
+        max_scale_up_rate=config["max_scale_up_rate"],
+        max_scale_down_rate=config["max_scale_down_rate"],
+        window_s=config["stable_window_s"],
+        scale_down_delay_s=config["scale_down_delay_s"],
+        activation_scale=config["activation_scale"],
+    )
+    threshold = {
+        "panic_threshold_percentage": 100 * config["panic_threshold"]
+    }  # some are beyond Knative's range
+    return Decider(spec.model_copy(update=threshold), config["reachable"])
+
+
 def kpa_decision(given: Input) -> Any:
-    decider = Decider(DeciderConfig(**given["config"]))
+    decider = _decider(given["config"])
     if given["start"] is not None:
         decider.panic_since_s = given["start"]["panic_since_s"]
-        decider.top = given["start"]["max_panic_workers"]
+        decider.max_desired = given["start"]["max_panic_workers"]
     found = []
     for step in given["steps"]:
         tick = decider.tick(step["now_s"], step["ready"], step["stable"], step["panic"])

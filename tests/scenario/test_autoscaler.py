@@ -226,7 +226,7 @@ def test_options_reach_a_manifest(tmp_path: Path) -> None:
     controller = built(load_scenario(write(tmp_path, SECTIONS["manifest beside the times"])))
     operator, hpa = controller._loops
     assert operator.start_s == hpa.start_s == 5
-    assert isinstance(hpa.policy, HpaPolicy) and hpa.policy.settings.tolerance == 0.2
+    assert isinstance(hpa.policy, HpaPolicy) and hpa.policy.flags.tolerance == 0.2
 
 
 def test_resources_and_metrics_are_mapped(tmp_path: Path) -> None:

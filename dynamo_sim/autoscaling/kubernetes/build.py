@@ -7,39 +7,32 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dynamo_sim.autoscaling.kubernetes.hpa import HpaMetric, HpaPolicy, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.hpa import HpaMetric, HpaPolicy, HpaSpec
 from dynamo_sim.autoscaling.kubernetes.hpa.quantity import quantity_milli
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
-    DEFAULT_DOWN,
-    DEFAULT_UP,
-    TOTAL_TYPES,
-    HpaBehavior,
-    HpaDirection,
-    HpaRule,
-)
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import TOTAL_TYPES
 from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
 from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
 from dynamo_sim.autoscaling.kubernetes.keda.formula_check import misread_names, shared_names
 from dynamo_sim.autoscaling.kubernetes.keda.spec import (
     CronTrigger,
-    Fallback,
     MetricTrigger,
     Modifiers,
     Trigger,
 )
-from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy
 from dynamo_sim.autoscaling.kubernetes.manifests.load import load_manifest
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.cron import CronWindow, parse_start
 from dynamo_sim.scenario import cluster_policies as cluster
+from dynamo_sim.scenario.manifest_keys import FromManifest, ManifestKeys, is_inline
 
 KINDS = ("hpa", "keda", "kpa", "manifest")
 """Kinds of policies that are made here."""
 
 
-def build_kubernetes(spec: cluster.FromManifest, folder: Path | None) -> tuple[Policy, str, list[str]]:
+def build_kubernetes(spec: FromManifest, folder: Path | None) -> tuple[Policy, str, list[str]]:
     """The controller of a spec, its kind, and what has to be said about its manifest.
 
     Args:
@@ -56,12 +49,12 @@ def build_kubernetes(spec: cluster.FromManifest, folder: Path | None) -> tuple[P
     if isinstance(spec, cluster.KedaScaling):
         return _keda(spec), spec.kind, []
     assert isinstance(spec, cluster.KpaScaling)
-    return _kpa(spec), spec.kind, []
+    return KpaPolicy(spec), spec.kind, []
 
 
-def _from_manifest(spec: cluster.FromManifest, folder: Path | None) -> tuple[Policy, str, list[str]]:
+def _from_manifest(spec: FromManifest, folder: Path | None) -> tuple[Policy, str, list[str]]:
     source, called = spec.manifest, None
-    if isinstance(source, str) and not cluster.is_inline(source):
+    if isinstance(source, str) and not is_inline(source):
         source = Path(source)
         called = _as_written(source, folder)
     manifest = load_manifest(source, _options(spec), spec.name, called)
@@ -82,30 +75,12 @@ def _hpa(spec: cluster.HpaScaling) -> Policy:
         for metric in spec.metrics
     )
     assert spec.max_replicas is not None
-    made = HpaSpec(spec.max_replicas, spec.min_replicas, metrics, _behavior(spec.behavior))
-    return HpaPolicy(made, _hpa_settings(spec))
+    return HpaPolicy(HpaSpec(spec.max_replicas, spec.min_replicas, metrics, spec.behavior), spec)
 
 
 def _keda(spec: cluster.KedaScaling) -> Policy:
     triggers = tuple(_trigger(trigger, spec) for trigger in spec.triggers)
-    made = ScaledObjectSpec(
-        triggers=triggers,
-        min_replicas=spec.min_replicas,
-        max_replicas=spec.max_replicas,
-        idle_replicas=spec.idle_replicas,
-        polling_interval_s=spec.polling_interval_s,
-        cooldown_s=spec.cooldown_s,
-        initial_cooldown_s=spec.initial_cooldown_s,
-        fallback=None if spec.fallback is None else Fallback(**dict(spec.fallback)),
-        behavior=_behavior(spec.behavior),
-        modifiers=_modifiers(spec, triggers),
-    )
-    return KedaPolicy(made, _hpa_settings(spec))
-
-
-def _kpa(spec: cluster.KpaScaling) -> Policy:
-    own = set(type(spec).model_fields) - set(cluster.FromManifest.model_fields) - {"kind"}
-    return KpaPolicy(KpaSettings(**{key: getattr(spec, key) for key in own}))
+    return KedaPolicy(ScaledObjectSpec(triggers, spec, _modifiers(spec, triggers)), spec)
 
 
 def _as_written(path: Path, folder: Path | None) -> str:
@@ -118,38 +93,13 @@ def _as_written(path: Path, folder: Path | None) -> str:
     return inside[0] if inside else min(str(path), *beside, key=len)
 
 
-def _hpa_settings(spec: cluster.ManifestOptions) -> HpaSettings:
-    return HpaSettings(
-        spec.sync_period_s,
-        spec.downscale_stabilization_s,
-        spec.tolerance,
-        spec.cpu_initialization_period_s,
-        spec.initial_readiness_delay_s,
-        spec.scale_to_zero,
-    )
-
-
-def _options(spec: cluster.ManifestOptions) -> ManifestOptions:
+def _options(keys: ManifestKeys) -> ManifestOptions:
     return ManifestOptions(
-        _hpa_settings(spec),
-        {name: MetricQuery.of(metric) for name, metric in spec.metric_map.items()},
-        {name: MetricQuery.of(metric) for name, metric in spec.resource_map.items()},
-        parse_start(spec.start_of_run),
+        keys,
+        {name: MetricQuery.of(metric) for name, metric in keys.metric_map.items()},
+        {name: MetricQuery.of(metric) for name, metric in keys.resource_map.items()},
+        parse_start(keys.start_of_run),
     )
-
-
-def _behavior(spec: cluster.BehaviorSpec | None) -> HpaBehavior | None:
-    if spec is None:
-        return None
-    return HpaBehavior(_direction(spec.scale_up, DEFAULT_UP), _direction(spec.scale_down, DEFAULT_DOWN))
-
-
-def _direction(spec: cluster.DirectionSpec, default: HpaDirection) -> HpaDirection:
-    rules = default.rules
-    if spec.rules is not None:
-        rules = tuple(HpaRule(rule.type, rule.value, rule.period_s) for rule in spec.rules)
-    window = default.window_s if spec.stabilization_window_s is None else spec.stabilization_window_s
-    return HpaDirection(rules, spec.select, window, spec.tolerance)
 
 
 def _trigger(

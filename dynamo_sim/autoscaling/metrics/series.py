@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Series:
+class SampleSeries:
     """Rows of values at rising times.
 
     Args:

@@ -16,7 +16,7 @@ from dynamo_sim.autoscaling.metrics.histogram import (
     mean,
 )
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
-from dynamo_sim.autoscaling.metrics.series import Series
+from dynamo_sim.autoscaling.metrics.series import SampleSeries
 from dynamo_sim.metric_catalogue import Kind
 from dynamo_sim.scenario.autoscaler import MetricsSection
 
@@ -56,7 +56,7 @@ class Target:
         self.id = target_id
         self.columns = columns
         self.settings = settings
-        self.series = Series(len(columns))
+        self.series = SampleSeries(len(columns))
         self.logs: dict[str, ObservationLog] = {}
         self.shift_s = 0.0
         self.scrapes = 0

@@ -13,9 +13,9 @@ import pytest
 from dynamo_sim.autoscaling import (
     Decision,
     FleetView,
+    HpaFlags,
     HpaMetric,
     HpaPolicy,
-    HpaSettings,
     HpaSpec,
     MetricQuery,
     Sample,
@@ -29,6 +29,7 @@ from dynamo_sim.autoscaling.kubernetes.hpa.replicas import MetricFailed, total_r
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaState, Tolerance
 from dynamo_sim.autoscaling.kubernetes.hpa.stabilise import note_change
 from dynamo_sim.autoscaling.kubernetes.manifests.behavior import parse_behavior
+from dynamo_sim.scenario.cluster_policies import RuleSpec
 
 WAITING = MetricQuery("waiting")
 TOTAL = MetricQuery("waiting", reduce="sum")
@@ -73,11 +74,9 @@ def test_values_become_thousandths() -> None:
     ]
 
 
-def hpa(
-    metric: HpaMetric, settings: HpaSettings | None = None, behavior: Any = None, **more: Any
-) -> HpaPolicy:
+def hpa(metric: HpaMetric, flags: HpaFlags | None = None, behavior: Any = None, **more: Any) -> HpaPolicy:
     parsed = None if behavior is None else parse_behavior(behavior)
-    return HpaPolicy(HpaSpec(**{"max_replicas": 20, **more}, metrics=(metric,), behavior=parsed), settings)
+    return HpaPolicy(HpaSpec(**{"max_replicas": 20, **more}, metrics=(metric,), behavior=parsed), flags)
 
 
 def pods_metric(target: float) -> HpaMetric:
@@ -169,17 +168,22 @@ def test_bounds_come_before_metrics_and_are_noted_as_changes() -> None:
     assert (asleep.target, asleep.reason) == (0, "ScalingDisabled")
 
 
+def every(period_s: float) -> tuple[RuleSpec, ...]:
+    """Rules whose longest period is this one."""
+    return tuple(RuleSpec(type="Pods", value=1, period_s=period) for period in (15, period_s))
+
+
 def test_a_change_takes_the_slot_of_the_last_one_nobody_asks_about_any_more() -> None:
     events = [(1, 0.0), (2, 10.0), (3, 100.0)]
-    note_change(events, 9, 120.0, 60.0)
+    note_change(events, 9, 120.0, every(60))
     assert events == [(1, 0.0), (9, 120.0), (3, 100.0)]
-    note_change(events, 8, 121.0, 121.0)  # exactly as old as the period: kept
+    note_change(events, 8, 121.0, every(121))  # exactly as old as the period: kept
     assert events[-1] == (8, 121.0)
 
 
 def test_cpu_looks_at_readiness_and_a_young_sample_does_not_count() -> None:
     metric = HpaMetric("Resource", "Utilization", 50, MetricQuery("busy"), "cpu")
-    policy = hpa(metric, HpaSettings(cpu_initialization_period_s=100))
+    policy = hpa(metric, HpaFlags(cpu_initialization_period_s=100))
     fleet = FleetView(
         (WorkerView(0, WorkerPhase.READY, 0.0, 20.0), WorkerView(1, WorkerPhase.READY, 0.0, 20.0))
     )
@@ -191,7 +195,7 @@ def test_cpu_looks_at_readiness_and_a_young_sample_does_not_count() -> None:
 
 def test_own_tolerances_replace_the_flag() -> None:
     behavior = parse_behavior({"scaleUp": {"tolerance": "500m"}})
-    tolerance = Tolerance.of(behavior, HpaSettings(tolerance=0.2))
+    tolerance = Tolerance.of(behavior, HpaFlags(tolerance=0.2))
     assert (tolerance.up, tolerance.down) == (0.5, 0.2)
     assert tolerance.covers(1.5) and tolerance.covers(0.8) and not tolerance.covers(0.79)
 

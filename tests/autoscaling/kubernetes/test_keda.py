@@ -9,15 +9,17 @@ import pytest
 
 from dynamo_sim.autoscaling import (
     Decision,
+    FallbackSpec,
     FleetView,
     HpaMetric,
     KedaPolicy,
     MetricQuery,
+    ScaledObjectKeys,
     ScaledObjectSpec,
     StaticView,
     unreachable_targets,
 )
-from dynamo_sim.autoscaling.kubernetes.keda import Fallback, MetricTrigger, Modifiers
+from dynamo_sim.autoscaling.kubernetes.keda import MetricTrigger, Modifiers
 from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
 from dynamo_sim.autoscaling.kubernetes.keda.formula_check import misread_names, shared_names
 from dynamo_sim.autoscaling.kubernetes.keda.operator import OperatorState, operator_target
@@ -33,7 +35,12 @@ def trigger(query: MetricQuery = WAITING, threshold: int = 10, **more: Any) -> M
 
 
 def keda(*triggers: MetricTrigger, **more: Any) -> KedaPolicy:
-    return KedaPolicy(ScaledObjectSpec(triggers or (trigger(),), **more))
+    modifiers = more.pop("modifiers", None)
+    return KedaPolicy(ScaledObjectSpec(triggers or (trigger(),), ScaledObjectKeys(**more), modifiers))
+
+
+def fallback(failure_threshold: int, replicas: int, behavior: Any = "static") -> FallbackSpec:
+    return FallbackSpec(failure_threshold=failure_threshold, replicas=replicas, behavior=behavior)
 
 
 def poll(policy: KedaPolicy, now_s: float, count: int, **values: float | None) -> Decision:
@@ -79,8 +86,8 @@ def test_the_cooldown_does_nothing_from_n_to_one() -> None:
         ({"min_replicas": 2}, 1, False, False, 2, "below min"),
         ({"min_replicas": 2}, 0, True, False, 2, "activated"),
         ({}, 4, False, True, None, "trigger failed"),
-        ({"fallback": Fallback(3, 6)}, 4, False, True, None, "trigger failed, fallback"),
-        ({"fallback": Fallback(3, 0)}, 4, False, True, 0, "cooled down"),
+        ({"fallback": fallback(3, 6)}, 4, False, True, None, "trigger failed, fallback"),
+        ({"fallback": fallback(3, 0)}, 4, False, True, 0, "cooled down"),
         ({}, 4, True, True, None, "active"),
         ({}, 0, True, True, 1, "activated"),
     ],
@@ -89,7 +96,7 @@ def test_the_first_rule_that_fits(
     spec: dict[str, Any], current: int, active: bool, error: bool, target: int | None, reason: str
 ) -> None:
     state = OperatorState()
-    assert operator_target(ScaledObjectSpec(**spec), state, current, active, error, 1000.0) == (
+    assert operator_target(ScaledObjectKeys(**spec), state, current, active, error, 1000.0) == (
         target,
         reason,
     )
@@ -98,7 +105,7 @@ def test_the_first_rule_that_fits(
 
 
 def test_a_failing_trigger_falls_back_after_its_threshold_and_recovers() -> None:
-    policy = keda(trigger(ignore_null=False), fallback=Fallback(2, 6), min_replicas=1)
+    policy = keda(trigger(ignore_null=False), fallback=fallback(2, 6), min_replicas=1)
     assert sync(policy, 0, 3, waiting=None).reason == "no metric"
     assert sync(policy, 15, 3, waiting=None).reason == "no metric"
     fallen = sync(policy, 30, 3, waiting=None)
@@ -112,12 +119,12 @@ def test_a_failing_trigger_falls_back_after_its_threshold_and_recovers() -> None
     [("static", 4), ("currentReplicas", 6), ("currentReplicasIfHigher", 6), ("currentReplicasIfLower", 4)],
 )
 def test_fallback_behaviours(behavior: str, replicas: int) -> None:
-    policy = keda(trigger(ignore_null=False), fallback=Fallback(0, 4, behavior), min_replicas=1)
+    policy = keda(trigger(ignore_null=False), fallback=fallback(0, 4, behavior), min_replicas=1)
     assert sync(policy, 0, 6, waiting=None).proposal == replicas
 
 
 def test_fallback_of_a_value_target_is_divided_by_the_ready_workers() -> None:
-    policy = keda(trigger(ignore_null=False, metric_type="Value"), fallback=Fallback(0, 6), min_replicas=1)
+    policy = keda(trigger(ignore_null=False, metric_type="Value"), fallback=fallback(0, 6), min_replicas=1)
     fleet = FleetView.of(4, starting=1)
     assert policy.hpa.decide(0, StaticView(), fleet).proposal == 6
     assert policy.hpa.decide(15, StaticView(), FleetView.of(0, starting=2)).reason == "no metric"
@@ -173,7 +180,9 @@ class TestCronTrigger:
         from dynamo_sim.cron import CronWindow
 
         policy = KedaPolicy(
-            ScaledObjectSpec((CronTrigger(CronWindow("0 1 * * *", "0 2 * * *"), 4),), cooldown_s=60)
+            ScaledObjectSpec(
+                (CronTrigger(CronWindow("0 1 * * *", "0 2 * * *"), 4),), ScaledObjectKeys(cooldown_s=60)
+            )
         )
         assert poll(policy, 3570, 0).target is None
         assert poll(policy, 3600, 0).target == 1
@@ -286,18 +295,18 @@ def test_the_first_poll_is_at_the_creation_and_the_first_sync_a_period_later() -
 
 def test_polls_and_reads_of_the_hpa_count_failures_alike() -> None:
     """The fourth failure of a threshold of three: 105, 120 (poll and read), 135 s."""
-    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 6), min_replicas=1)
+    policy = keda(trigger(ignore_null=False), fallback=fallback(3, 6), min_replicas=1)
     assert changes(policy, 1, 200, waiting=outage(100)) == [(135.0, "hpa", 1, 4), (150.0, "hpa", 4, 6)]
 
 
 def test_a_fallback_wakes_the_fleet_from_zero_and_keeps_it_awake() -> None:
-    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 2), cooldown_s=60)
+    policy = keda(trigger(ignore_null=False), fallback=fallback(3, 2), cooldown_s=60)
     found = changes(policy, 0, 600, waiting=lambda now_s: None)
     assert [(loop, after) for _, loop, _, after in found] == [("operator", 1), ("hpa", 2)]
 
 
 def test_a_fallback_brings_a_fleet_at_zero_back_above_its_minimum() -> None:
-    policy = keda(trigger(ignore_null=False), fallback=Fallback(3, 2), min_replicas=1)
+    policy = keda(trigger(ignore_null=False), fallback=fallback(3, 2), min_replicas=1)
     assert changes(policy, 0, 300, waiting=outage(0))[-1][2:] == (1, 2)
 
 
@@ -338,7 +347,7 @@ class TestFallbackOfTheFormula:
             trigger(name="queue", ignore_null=False),
             trigger(RUNNING, name="running", ignore_null=False),
             min_replicas=1,
-            fallback=Fallback(1, 7, "scalingModifiers"),
+            fallback=fallback(1, 7, "scalingModifiers"),
             modifiers=Modifiers(Formula(formula), 2000),
         )
 
@@ -366,7 +375,7 @@ def test_with_a_formula_a_fallback_needs_a_whole_number_for_a_target() -> None:
         policy = keda(
             trigger(name="queue", ignore_null=False),
             min_replicas=1,
-            fallback=Fallback(0, 4),
+            fallback=fallback(0, 4),
             modifiers=modifiers,
         )
         return sync(policy, 0, 3, waiting=None).reason
@@ -376,7 +385,7 @@ def test_with_a_formula_a_fallback_needs_a_whole_number_for_a_target() -> None:
 
 
 def test_a_cached_fallback_counts_as_a_good_read() -> None:
-    policy = keda(trigger(use_cached=True, ignore_null=False), min_replicas=1, fallback=Fallback(1, 4))
+    policy = keda(trigger(use_cached=True, ignore_null=False), min_replicas=1, fallback=fallback(1, 4))
     poll(policy, 0, 2, waiting=None)
     assert poll(policy, 30, 2, waiting=None).reason == "active"
     assert sync(policy, 30, 2, waiting=None).proposal == 4

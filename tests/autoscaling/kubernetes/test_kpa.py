@@ -9,17 +9,18 @@ from collections.abc import Callable
 import pytest
 
 from dynamo_sim.autoscaling import (
-    Autoscaler,
     Decision,
     DecisionRecord,
     FleetView,
     KpaPolicy,
-    KpaSettings,
+    KpaScaling,
+    PolicyRunner,
     StaticView,
     TargetEffect,
 )
-from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider, DeciderConfig
+from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider
 from dynamo_sim.autoscaling.kubernetes.kpa.scaler import Scaler
+from dynamo_sim.autoscaling.kubernetes.kpa.targets import capacity, panic_window_s, target_of
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
 
 
@@ -41,13 +42,13 @@ from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
 def test_what_a_worker_takes_and_is_meant_to_have(
     settings: dict[str, float], total: float, target: float
 ) -> None:
-    found = KpaSettings(**settings)  # type: ignore[arg-type]
-    assert (found.total, found.target_value) == (total, pytest.approx(target))
+    found = KpaScaling(**settings)  # type: ignore[arg-type]
+    assert (capacity(found), target_of(found)) == (total, pytest.approx(target))
 
 
 @pytest.mark.parametrize(("window", "percent", "seconds"), [(60, 10, 6), (6, 10, 1), (65, 10, 7), (40, 1, 1)])
 def test_the_panic_window_is_whole_seconds(window: float, percent: float, seconds: int) -> None:
-    assert KpaSettings(window_s=window, panic_window_percentage=percent).panic_window_s == seconds
+    assert panic_window_s(KpaScaling(window_s=window, panic_window_percentage=percent)) == seconds
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_the_panic_window_is_whole_seconds(window: float, percent: float, second
 )
 def test_settings_knative_refuses(settings: dict[str, object]) -> None:
     with pytest.raises(ValueError):
-        KpaSettings(**settings)  # type: ignore[arg-type]
+        KpaScaling(**settings)  # type: ignore[arg-type]
 
 
 def plain_average(records: list[tuple[float, float]], n: int, now_s: float) -> float | None:
@@ -111,7 +112,7 @@ def test_nothing_recorded_is_no_data() -> None:
 
 
 def test_panic_never_falls_and_ends_a_window_after_the_last_surge() -> None:
-    decider = Decider.started(DeciderConfig(target=10, total=10), 1, 0)
+    decider = Decider.started(KpaScaling(target=10, utilization=1.0), 1, 0)
     assert decider.tick(0, 1, 100, 100).desired == 10
     assert decider.tick(30, 10, 60, 1).desired == 10
     assert decider.tick(60, 10, 60, 1).in_panic
@@ -124,14 +125,14 @@ def scaled(scaler: Scaler, want: int, now_s: float, ready: int, current: int | N
 
 
 def test_the_initial_scale_holds_until_it_was_reached_once() -> None:
-    scaler = Scaler(KpaSettings(initial_scale=3, min_scale=1))
+    scaler = Scaler(KpaScaling(initial_scale=3, min_scale=1))
     assert scaled(scaler, 1, 0, 0, 3) == 3
     assert scaled(scaler, 1, 2, 2, 3) == 3
     assert scaled(scaler, 1, 4, 3) == 1
 
 
 def test_from_n_to_zero_by_way_of_one_and_inactive() -> None:
-    scaler = Scaler(KpaSettings(window_s=60))
+    scaler = Scaler(KpaScaling(window_s=60))
     assert scaled(scaler, 4, 0, 4) == 4
     assert scaled(scaler, 0, 20, 4) == 1  # active for less than the window
     assert scaled(scaler, 0, 60, 1) is None and scaler.inactive
@@ -140,7 +141,7 @@ def test_from_n_to_zero_by_way_of_one_and_inactive() -> None:
 
 
 def test_a_request_during_the_grace_period_makes_it_active_again() -> None:
-    scaler = Scaler(KpaSettings(window_s=60))
+    scaler = Scaler(KpaScaling(window_s=60))
     scaled(scaler, 1, 0, 1)
     assert scaled(scaler, 0, 60, 1) is None and scaler.inactive
     assert scaled(scaler, 1, 70, 1) == 1 and not scaler.inactive
@@ -149,14 +150,14 @@ def test_a_request_during_the_grace_period_makes_it_active_again() -> None:
 
 
 def test_without_scale_to_zero_one_worker_stays() -> None:
-    scaler = Scaler(KpaSettings(enable_scale_to_zero=False))
+    scaler = Scaler(KpaScaling(enable_scale_to_zero=False))
     assert [scaled(scaler, 0, t, 1) for t in (0, 100, 1000)] == [1, 1, 1]
-    bounded = Scaler(KpaSettings(min_scale=2, max_scale=5))
+    bounded = Scaler(KpaScaling(min_scale=2, max_scale=5))
     assert [scaled(bounded, want, 0, 2) for want in (0, 9)] == [2, 5]
 
 
 def test_with_the_activator_in_the_path_for_the_grace_period_it_goes_to_zero_after_three_seconds() -> None:
-    scaler = Scaler(KpaSettings(window_s=60))
+    scaler = Scaler(KpaScaling(window_s=60))
     assert scaler.target(1, 2, 1, 1, excess_burst_capacity=-111)[0] == 1
     assert scaler.target(0, 62, 1, 1, excess_burst_capacity=-111) == (None, "inactive")
     assert scaler.next_check_s == 65
@@ -164,7 +165,7 @@ def test_with_the_activator_in_the_path_for_the_grace_period_it_goes_to_zero_aft
 
 
 def test_without_a_burst_capacity_the_grace_period_counts_from_being_inactive() -> None:
-    scaler = Scaler(KpaSettings(window_s=60, target_burst_capacity=0))
+    scaler = Scaler(KpaScaling(window_s=60, target_burst_capacity=0))
     scaled(scaler, 1, 2, 1)
     assert scaled(scaler, 0, 62, 1) is None
     assert scaler.next_check_s == 92
@@ -172,7 +173,7 @@ def test_without_a_burst_capacity_the_grace_period_counts_from_being_inactive() 
 
 
 def test_the_last_worker_stays_for_its_retention_period() -> None:
-    scaler = Scaler(KpaSettings(window_s=60, scale_to_zero_pod_retention_period_s=90))
+    scaler = Scaler(KpaScaling(window_s=60, scale_to_zero_pod_retention_period_s=90))
     scaler.target(1, 2, 1, 1, excess_burst_capacity=-111)
     scaler.target(0, 62, 1, 1, excess_burst_capacity=-111)
     assert scaler.target(0, 65, 1, 1, excess_burst_capacity=-111) == (None, "inactive, grace period")
@@ -181,14 +182,14 @@ def test_the_last_worker_stays_for_its_retention_period() -> None:
 
 
 def test_while_the_first_worker_has_never_been_ready_nothing_changes() -> None:
-    scaler = Scaler(KpaSettings())
+    scaler = Scaler(KpaScaling())
     assert scaler.target(0, 2, 0, 3) == (None, "activating")
     assert scaler.target(0, 600, 0, 3) == (None, "activating")
     assert scaler.target(0, 631, 0, 3) == (0, "activation timed out")
 
 
 def test_a_revision_is_active_from_the_moment_its_workers_are_ready() -> None:
-    scaler = Scaler(KpaSettings(window_s=60))
+    scaler = Scaler(KpaScaling(window_s=60))
     scaler.target(1, 2, 0, 1)
     assert scaler.target(0, 80, 1, 1, ready_since_s=20.5)[0] == 1
     assert scaler.next_check_s == 80.5
@@ -198,7 +199,7 @@ def run_kpa(
     policy: KpaPolicy, until_s: int, load: Callable[[float], float], ready: int = 1
 ) -> list[DecisionRecord]:
     """The decisions that change something, of a fleet that follows at once."""
-    scaler = Autoscaler(policy.loops, [lambda now_s: StaticView({"in_flight_s": load(now_s)})] * 2)
+    scaler = PolicyRunner(policy.loops, [lambda now_s: StaticView({"in_flight_s": load(now_s)})] * 2)
     fleet = PretendFleet(ready)
     records = []
     while scaler.next_ms <= until_s * 1000:
@@ -224,12 +225,12 @@ class PretendFleet:
 
 
 def test_from_the_last_request_to_zero_takes_two_windows_and_three_seconds() -> None:
-    records = run_kpa(KpaPolicy(KpaSettings(target=10)), 400, lambda now_s: 1.0 if now_s <= 120 else 0.0)
+    records = run_kpa(KpaPolicy(KpaScaling(target=10)), 400, lambda now_s: 1.0 if now_s <= 120 else 0.0)
     assert [(record.at_s, record.target) for record in records] == [(183.0, 0)]
 
 
 def test_a_request_at_zero_pokes_the_autoscaler() -> None:
-    policy = KpaPolicy(KpaSettings(target=1, window_s=6))
+    policy = KpaPolicy(KpaScaling(target=1, window_s=6))
     view = StaticView()
     scrape, tick = policy.loops
     empty = FleetView.of(0)
@@ -245,7 +246,7 @@ def test_a_request_at_zero_pokes_the_autoscaler() -> None:
 
 def test_a_first_request_after_a_silence_is_seen_as_one_request() -> None:
     """At zero nothing is recorded, so the windows are empty when it comes."""
-    policy = KpaPolicy(KpaSettings(target=10, window_s=20))
+    policy = KpaPolicy(KpaScaling(target=10, window_s=20))
     scrape, tick = policy.loops
     scrape.policy.decide(1, StaticView({"in_flight_s": 5.0}), FleetView.of(1))
     for second in range(2, 60):
@@ -257,7 +258,7 @@ def test_a_first_request_after_a_silence_is_seen_as_one_request() -> None:
 
 
 def test_the_policy_scrapes_every_second_and_ticks_every_two() -> None:
-    policy = KpaPolicy(KpaSettings(target=10, utilization=1.0))
+    policy = KpaPolicy(KpaScaling(target=10, utilization=1.0))
     scrape, tick = policy.loops
     assert (scrape.period_s, tick.period_s) == (1, 2)
     fleet = FleetView.of(1)
@@ -273,8 +274,32 @@ def test_the_policy_scrapes_every_second_and_ticks_every_two() -> None:
 
 
 def test_requests_per_second_count_starts_and_what_waits() -> None:
-    policy = KpaPolicy(KpaSettings(metric="rps", target=10, utilization=1.0))
+    policy = KpaPolicy(KpaScaling(metric="rps", target=10, utilization=1.0))
     scrape, tick = policy.loops
     scrape.policy.decide(1, StaticView({"requests_started": 12.0, "router_queue": 4.0}), FleetView.of(2))
     decision = tick.policy.decide(2, StaticView(), FleetView.of(2))
     assert isinstance(decision, Decision) and decision.target == 2
+
+
+def test_the_reason_names_what_limits_the_desired_number() -> None:
+    def limits(*averages: tuple[float, int, float, float], **settings: float) -> list[str]:
+        decider = Decider(KpaScaling(target=10, utilization=1.0, **settings))  # type: ignore[arg-type]
+        return [decider.tick(now_s, ready, stable, panic).limit for now_s, ready, stable, panic in averages]
+
+    assert limits((0, 1, 15, 15)) == [""]
+    assert limits((0, 1, 150, 150), max_scale_up_rate=2) == ["max scale-up rate"]
+    assert limits((0, 8, 10, 10)) == ["max scale-down rate"]
+    assert limits((0, 1, 1, 1), activation_scale=3) == ["activation scale"]
+    assert limits((0, 1, 100, 100), (2, 10, 60, 1)) == ["", "no scale-down in panic"]
+    assert limits((0, 4, 40, 40), (2, 4, 30, 30), scale_down_delay_s=60) == ["", "scale-down delay"]
+
+
+def test_a_decision_says_what_limits_it() -> None:
+    policy = KpaPolicy(KpaScaling(target=10, utilization=1.0, max_scale_up_rate=2))
+    scrape, tick = policy.loops
+    scrape.policy.decide(1, StaticView({"in_flight_s": 90.0}), FleetView.of(2))
+    decision = tick.policy.decide(2, StaticView(), FleetView.of(2))
+    assert isinstance(decision, Decision) and (decision.target, decision.reason) == (
+        4,
+        "panic, max scale-up rate",
+    )

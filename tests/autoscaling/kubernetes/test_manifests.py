@@ -11,20 +11,21 @@ import pytest
 import yaml
 
 from dynamo_sim.autoscaling import (
+    HpaFlags,
     HpaPolicy,
-    HpaSettings,
     HpaSpec,
     KedaPolicy,
     KpaPolicy,
-    KpaSettings,
+    KpaScaling,
     ManifestOptions,
     MetricQuery,
     ScaledObjectSpec,
     load_manifest,
 )
 from dynamo_sim.autoscaling.guard import Bounds
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import DEFAULT_DOWN, DEFAULT_UP, HpaRule
+from dynamo_sim.autoscaling.kubernetes.kpa.targets import capacity
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.cluster_policies import DEFAULT_DOWN, DEFAULT_UP, RuleSpec
 
 BUSY = ManifestOptions(resource_map={"cpu": MetricQuery("busy")})
 
@@ -175,8 +176,8 @@ def test_behavior_keeps_defaults_for_what_is_not_given() -> None:
     spec = load_manifest(hpa(metrics=[pods()], behavior={"scaleDown": rules})).spec
     assert isinstance(spec, HpaSpec) and spec.behavior is not None
     assert spec.behavior.up == DEFAULT_UP
-    assert spec.behavior.down.rules == (HpaRule("Pods", 1, 60),)
-    assert spec.behavior.down.window_s is None
+    assert spec.behavior.down.rules == (RuleSpec(type="Pods", value=1, period_s=60),)
+    assert spec.behavior.down.stabilization_window_s is None
     empty = load_manifest(hpa(metrics=[pods()], behavior={})).spec
     assert isinstance(empty, HpaSpec) and empty.behavior is not None and empty.behavior.down == DEFAULT_DOWN
     none = load_manifest(hpa(metrics=[pods()])).spec
@@ -270,7 +271,7 @@ def test_a_name_of_ones_own_is_said_beside_the_manifest() -> None:
 
 
 def test_zero_needs_the_gate_and_a_total() -> None:
-    gate = ManifestOptions(hpa=HpaSettings(scale_to_zero=True))
+    gate = ManifestOptions(hpa=HpaFlags(scale_to_zero=True))
     external = {
         "type": "External",
         "external": {"metric": {"name": "router_queue"}, "target": {"type": "Value", "value": "5"}},
@@ -336,8 +337,13 @@ def test_a_scaled_object_and_its_defaults() -> None:
     manifest = load_manifest(scaled_object())
     spec = manifest.spec
     assert isinstance(spec, ScaledObjectSpec) and isinstance(manifest.policy(), KedaPolicy)
-    assert (spec.min_replicas, spec.max_replicas, spec.polling_interval_s) == (0, 100, 30)
-    assert (spec.cooldown_s, spec.initial_cooldown_s, spec.idle_replicas, spec.behavior) == (
+    assert (spec.keys.min_replicas, spec.keys.max_replicas, spec.keys.polling_interval_s) == (0, 100, 30)
+    assert (
+        spec.keys.cooldown_s,
+        spec.keys.initial_cooldown_s,
+        spec.keys.idle_replicas,
+        spec.keys.behavior,
+    ) == (
         300,
         0,
         None,
@@ -373,12 +379,12 @@ def test_advanced_settings_and_fallback() -> None:
         )
     ).spec
     assert isinstance(spec, ScaledObjectSpec)
-    assert spec.behavior is not None and spec.behavior.down.window_s == 30
+    assert spec.keys.behavior is not None and spec.keys.behavior.down.stabilization_window_s == 30
     assert spec.modifiers is not None and (spec.modifiers.target_milli, spec.modifiers.activation) == (
         3000,
         1.0,
     )
-    assert spec.fallback is not None and spec.fallback.behavior == "currentReplicasIfHigher"
+    assert spec.keys.fallback is not None and spec.keys.fallback.behavior == "currentReplicasIfHigher"
 
 
 @pytest.mark.parametrize(
@@ -461,9 +467,9 @@ def test_annotations_over_the_cluster_s_configuration() -> None:
     }
     manifest = load_manifest([config, knative(annotations, 8)])
     settings = manifest.spec
-    assert isinstance(settings, KpaSettings) and isinstance(manifest.policy(), KpaPolicy)
+    assert isinstance(settings, KpaScaling) and isinstance(manifest.policy(), KpaPolicy)
     assert (settings.window_s, settings.utilization, settings.enable_scale_to_zero) == (90, 0.8, False)
-    assert (settings.min_scale, settings.max_scale, settings.total) == (1, 6, 8)
+    assert (settings.min_scale, settings.max_scale, capacity(settings)) == (1, 6, 8)
     assert manifest.bounds == Bounds(1, 6)
     assert any("activator-capacity: has no effect here" in line for line in manifest.warnings)
     assert any("containerConcurrency: caps the target" in line for line in manifest.warnings)
@@ -477,7 +483,7 @@ def test_a_pod_autoscaler_carries_its_own_annotations() -> None:
         "spec": {"containerConcurrency": 0},
     }
     settings = load_manifest(data).spec
-    assert isinstance(settings, KpaSettings) and settings.metric == "rps"
+    assert isinstance(settings, KpaScaling) and settings.metric == "rps"
 
 
 @pytest.mark.parametrize(
@@ -489,7 +495,7 @@ def test_a_pod_autoscaler_carries_its_own_annotations() -> None:
         ({"target": "ten"}, "must be a number"),
         ({"min-scale": "-1"}, "must be at least 0"),
         ({"min-scale": "1.5"}, "must be a whole number"),
-        ({"target-utilization-percentage": "170"}, "at most 100 %"),
+        ({"target-utilization-percentage": "170"}, "at most 100, got 170"),
     ],
 )
 def test_mistakes_in_annotations(annotations: dict[str, str], why: str) -> None:
@@ -501,6 +507,6 @@ def test_annotations_in_the_wrong_place_or_unknown_are_told() -> None:
     data = knative({"progress": "1"})
     data["metadata"]["annotations"] = {"autoscaling.knative.dev/min-scale": "2"}
     manifest = load_manifest(data)
-    assert isinstance(manifest.spec, KpaSettings) and manifest.spec.min_scale == 0
+    assert isinstance(manifest.spec, KpaScaling) and manifest.spec.min_scale == 0
     assert any("belongs under spec.template.metadata" in line for line in manifest.warnings)
     assert any("progress: has no effect here" in line for line in manifest.warnings)

@@ -15,18 +15,20 @@ import pytest
 
 from dynamo_sim.autoscaling import (
     FleetView,
+    HpaFlags,
     HpaMetric,
     HpaPolicy,
-    HpaSettings,
     HpaSpec,
+    KpaScaling,
     MetricQuery,
     Sample,
     WorkerPhase,
     WorkerView,
 )
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaBehavior, HpaDirection, HpaRule
-from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider, DeciderConfig
+from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider
+from dynamo_sim.autoscaling.kubernetes.kpa.targets import target_of
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
+from dynamo_sim.scenario.cluster_policies import BehaviorSpec, DirectionSpec, RuleSpec
 from tests.autoscaling.kubernetes.plain_hpa import PlainHpa, PlainMetric, PlainPod
 from tests.autoscaling.kubernetes.plain_kpa import PlainKpa
 
@@ -103,24 +105,30 @@ class WorldView:
         return {}
 
 
-def random_behavior(chance: random.Random) -> tuple[HpaBehavior, dict[str, Any]]:
-    directions, plain = [], {}
+def random_behavior(chance: random.Random) -> tuple[BehaviorSpec, dict[str, Any]]:
+    directions, plain = {}, {}
     for name in ("up", "down"):
         rules = tuple(
-            HpaRule(chance.choice(["Pods", "Percent"]), chance.choice([1, 3, 10, 50, 100, 300]), period)
+            RuleSpec(
+                type=chance.choice(["Pods", "Percent"]),
+                value=chance.choice([1, 3, 10, 50, 100, 300]),
+                period_s=period,
+            )
             for period in chance.sample([15.0, 30.0, 60.0, 200.0], chance.randint(1, 3))
         )
         select = chance.choice(["Max", "Max", "Min", "Disabled"])
         window = float(chance.choice([0, 0, 30, 60, 300]))
         tolerance = chance.choice([None, 0.0, 0.05, 0.3])
-        directions.append(HpaDirection(rules, select, window, tolerance))
+        directions[f"scale_{name}"] = DirectionSpec(
+            rules=rules, select=select, stabilization_window_s=window, tolerance=tolerance
+        )
         plain[name] = {
             "policies": [(rule.type, rule.value, rule.period_s) for rule in rules],
             "select": select,
             "window": window,
             "tolerance": tolerance,
         }
-    return HpaBehavior(*directions), plain
+    return BehaviorSpec(**directions), plain
 
 
 def random_metrics(chance: random.Random) -> list[tuple[HpaMetric, PlainMetric]]:
@@ -158,18 +166,18 @@ def test_the_hpa_decides_as_its_controller(seed: int) -> None:
     minimum = chance.choice([1, 1, 2, 4])
     maximum = minimum + chance.choice([0, 3, 10, 40])
     metrics = random_metrics(chance)
-    settings = HpaSettings(
+    flags = HpaFlags(
         tolerance=chance.choice([0.1, 0.0]), cpu_initialization_period_s=chance.choice([0, 60, 300])
     )
-    policy = HpaPolicy(HpaSpec(maximum, minimum, tuple(metric for metric, _ in metrics), behavior), settings)
+    policy = HpaPolicy(HpaSpec(maximum, minimum, tuple(metric for metric, _ in metrics), behavior), flags)
     tolerances = {
-        name: settings.tolerance
+        name: flags.tolerance
         if plain is None or plain[name]["tolerance"] is None
         else plain[name]["tolerance"]
         for name in ("up", "down")
     }
     twin = PlainHpa(minimum, maximum, plain, tolerances["up"], tolerances["down"])
-    twin.cpu_initialization = settings.cpu_initialization_period_s
+    twin.cpu_initialization = flags.cpu_initialization_period_s
     world = World(chance)
     world.add(0.0, chance.choice([0, 1, 3, 6]))
     load = chance.uniform(0, 20)
@@ -203,33 +211,33 @@ def test_knative_s_decider_decides_as_its_autoscaler(seed: int) -> None:
     chance = random.Random(seed)
     total = chance.choice([0.5, 1.0, 10.0, 100.0])
     window = float(chance.choice([6, 20, 60]))
-    config = DeciderConfig(
-        target=max(0.01, total * chance.choice([0.5, 0.7, 1.0])),
-        total=total,
+    spec = KpaScaling(
+        target=total,
+        utilization=chance.choice([0.5, 0.7, 1.0]),
         target_burst_capacity=chance.choice([0.0, -1.0, 20.0, 211.0]),
         max_scale_up_rate=chance.choice([1.5, 2.0, 1000.0]),
         max_scale_down_rate=chance.choice([1.1, 2.0, 10.0]),
-        panic_threshold=chance.choice([1.1, 2.0, 10.0]),
-        stable_window_s=window,
+        panic_threshold_percentage=chance.choice([110.0, 200.0, 1000.0]),
+        window_s=window,
         scale_down_delay_s=chance.choice([0.0, 0.0, 5.0, 30.0]),
         activation_scale=chance.choice([1, 1, 3]),
     )
     panic_window = max(1, int(window * chance.choice([0.1, 0.3, 1.0]) + 0.5))
     stable, panic = BucketWindow(window), BucketWindow(panic_window)
     twin = PlainKpa(
-        config.target,
+        target_of(spec),
         total,
-        config.target_burst_capacity,
-        config.max_scale_up_rate,
-        config.max_scale_down_rate,
-        config.panic_threshold,
+        spec.target_burst_capacity,
+        spec.max_scale_up_rate,
+        spec.max_scale_down_rate,
+        spec.panic_threshold_percentage / 100,
         window,
         panic_window,
-        config.scale_down_delay_s,
-        config.activation_scale,
+        spec.scale_down_delay_s,
+        spec.activation_scale,
     )
     ready = chance.choice([0, 1, 1, 4])
-    decider = Decider.started(config, ready, 0.0)
+    decider = Decider.started(spec, ready, 0.0)
     twin.begin(ready, 0.0)
     load, desired, silent_until = 0.0, ready, 0
     for second in range(1, 160):

@@ -18,7 +18,7 @@ from dynamo_sim.autoscaling import (
     scrape_offsets,
 )
 from dynamo_sim.autoscaling.metrics.histogram import bucket_percentile, exact_percentile
-from dynamo_sim.autoscaling.metrics.series import Series
+from dynamo_sim.autoscaling.metrics.series import SampleSeries
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.metric_catalogue import METRICS
 
@@ -265,7 +265,7 @@ def test_a_longer_window_than_was_announced_is_an_error() -> None:
 
 
 def test_old_rows_are_forgotten_but_not_the_start_of_a_window() -> None:
-    series = Series(1)
+    series = SampleSeries(1)
     for second in range(5000):
         series.append(float(second), [float(second)], second - 40.0)
     assert len(series.times) < 200

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from dynamo_sim.autoscaling.kubernetes.hpa.policy import HpaPolicy
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric, HpaSpec
 
-__all__ = ["HpaMetric", "HpaPolicy", "HpaSettings", "HpaSpec"]
+__all__ = ["HpaMetric", "HpaPolicy", "HpaSpec"]

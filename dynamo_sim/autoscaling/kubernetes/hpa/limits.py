@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaBehavior, HpaDirection, HpaState
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaState
+from dynamo_sim.scenario.cluster_policies import BehaviorSpec, DirectionSpec
 
 WITHIN = "DesiredWithinRange"
 TOO_FEW = "TooFewReplicas"
@@ -16,46 +17,46 @@ DOWN_LIMIT = "ScaleDownLimit"
 Events = Sequence[tuple[int, float]]
 
 
-def limit_default(current: int, wish: int, min_replicas: int, max_replicas: int) -> tuple[int, str]:
+def limit_default(current: int, desired: int, min_replicas: int, max_replicas: int) -> tuple[int, str]:
     """Without ``behavior``: (target, reason); at most twice the size, or 4, in one sync."""
-    if wish < min_replicas:
+    if desired < min_replicas:
         return min_replicas, TOO_FEW
     step = max(2 * current, 4)
     allowed = min(max_replicas, step)
-    if wish > allowed:
+    if desired > allowed:
         return allowed, UP_LIMIT if step < max_replicas else TOO_MANY
-    return wish, WITHIN
+    return desired, WITHIN
 
 
 def limit_with_behavior(
     current: int,
-    wish: int,
+    desired: int,
     min_replicas: int,
     max_replicas: int,
-    behavior: HpaBehavior,
+    behavior: BehaviorSpec,
     state: HpaState,
     now_s: float,
 ) -> tuple[int, str]:
     """With ``behavior``: (target, reason)."""
-    if wish > current:
+    if desired > current:
         limit = max(up_limit(current, behavior.up, state.ups, state.downs, now_s), current)
         allowed = min(max_replicas, limit)
-        if wish > allowed:
+        if desired > allowed:
             return allowed, UP_LIMIT if limit < max_replicas else TOO_MANY
-    elif wish < current:
+    elif desired < current:
         limit = min(down_limit(current, behavior.down, state.ups, state.downs, now_s), current)
         allowed = max(min_replicas, limit)
-        if wish < allowed:
+        if desired < allowed:
             return allowed, DOWN_LIMIT if limit > min_replicas else TOO_FEW
-    return wish, WITHIN
+    return desired, WITHIN
 
 
-def up_limit(current: int, direction: HpaDirection, ups: Events, downs: Events, now_s: float) -> int:
+def up_limit(current: int, direction: DirectionSpec, ups: Events, downs: Events, now_s: float) -> int:
     """The largest size the rules of scale-up allow now."""
     if direction.select == "Disabled":
         return current
     limits = []
-    for rule in direction.rules:
+    for rule in direction.rules or ():
         start = _period_start(current, ups, downs, now_s, rule.period_s)
         if rule.type == "Pods":
             limits.append(start + rule.value)
@@ -64,12 +65,12 @@ def up_limit(current: int, direction: HpaDirection, ups: Events, downs: Events, 
     return min(limits, default=current) if direction.select == "Min" else max(limits, default=current)
 
 
-def down_limit(current: int, direction: HpaDirection, ups: Events, downs: Events, now_s: float) -> int:
+def down_limit(current: int, direction: DirectionSpec, ups: Events, downs: Events, now_s: float) -> int:
     """The smallest size the rules of scale-down allow now; may be below 0."""
     if direction.select == "Disabled":
         return current
     limits = []
-    for rule in direction.rules:
+    for rule in direction.rules or ():
         start = _period_start(current, ups, downs, now_s, rule.period_s)
         if rule.type == "Pods":
             limits.append(start - rule.value)

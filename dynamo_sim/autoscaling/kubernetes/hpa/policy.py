@@ -15,7 +15,6 @@ from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
     POD_TYPES,
     TOTAL_TYPES,
     HpaMetric,
-    HpaSettings,
     HpaSpec,
     HpaState,
     Tolerance,
@@ -24,6 +23,7 @@ from dynamo_sim.autoscaling.kubernetes.hpa.sync import SyncResult, begin_history
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import HPA, Policy
 from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.scenario.manifest_keys import HpaFlags
 
 
 class HpaPolicy(Policy):
@@ -31,18 +31,18 @@ class HpaPolicy(Policy):
 
     Args:
         spec: the manifest.
-        settings: the controller's flags.
+        flags: of the controller.
     """
 
     order = HPA
 
-    def __init__(self, spec: HpaSpec, settings: HpaSettings | None = None) -> None:
+    def __init__(self, spec: HpaSpec, flags: HpaFlags | None = None) -> None:
         self.spec = spec
-        self.settings = settings or HpaSettings()
-        self.period_s = self.settings.sync_period_s
+        self.flags = flags or HpaFlags()
+        self.period_s = self.flags.sync_period_s
         self.reads = tuple(metric.query for metric in spec.metrics)
         self.state = HpaState()
-        self.tolerance = Tolerance.of(spec.behavior, self.settings)
+        self.tolerance = Tolerance.of(spec.behavior, self.flags)
         self.may_empty_fleet = spec.min_replicas == 0
 
     def metric_queries(self) -> Sequence[MetricQuery | None]:
@@ -65,10 +65,10 @@ class HpaPolicy(Policy):
         values: dict[str, float | None] = {}
         events: list[str] = []
 
-        def proposals() -> Sequence[int | None]:
+        def recommendations() -> Sequence[int | None]:
             pods = pods_of(fleet)
             return [
-                self._proposal(index, metric, current, pods, view, now_s, values, events)
+                self._recommendation(index, metric, current, pods, view, now_s, values, events)
                 for index, metric in enumerate(spec.metrics)
             ]
 
@@ -78,27 +78,36 @@ class HpaPolicy(Policy):
             spec.min_replicas,
             spec.max_replicas,
             spec.behavior,
-            proposals,
+            recommendations,
             now_s,
-            self.settings,
+            self.flags,
         )
         events += self._stabilisation(result)
         return Decision(
-            result.target, result.reason, result.proposal, result.stabilised, values, events=tuple(events)
+            result.target,
+            result.reason,
+            result.recommendation,
+            result.stabilised,
+            values,
+            events=tuple(events),
         )
 
     def _stabilisation(self, result: SyncResult) -> Iterator[str]:
-        """What a stabilisation window did, in plain words; the controller's reasons do not tell."""
-        if result.stabilised is None or result.proposal is None or result.stabilised == result.proposal:
+        """What a stabilisation window did, in plain words; the controller's reasons do not say it."""
+        if (
+            result.stabilised is None
+            or result.recommendation is None
+            or result.stabilised == result.recommendation
+        ):
             return
-        behavior, down = self.spec.behavior, result.stabilised > result.proposal
-        window = self.settings.downscale_stabilization_s
+        behavior, down = self.spec.behavior, result.stabilised > result.recommendation
+        window = self.flags.downscale_stabilization_s
         if behavior is not None:
-            own = (behavior.down if down else behavior.up).window_s
+            own = (behavior.down if down else behavior.up).stabilization_window_s
             window = own if own is not None else window if down else 0.0
         yield (
-            f"the metrics ask for {result.proposal}; the stabilisation window of scale-{'down' if down else 'up'} "
-            f"({window:g} s) makes it {result.stabilised}"
+            f"the metrics ask for {result.recommendation}; the stabilisation window of "
+            f"scale-{'down' if down else 'up'} ({window:g} s) makes it {result.stabilised}"
         )
 
     def read_total(
@@ -114,7 +123,7 @@ class HpaPolicy(Policy):
             raise MetricFailed("no data")
         return value_milli(value)
 
-    def _proposal(
+    def _recommendation(
         self,
         index: int,
         metric: HpaMetric,
@@ -143,8 +152,8 @@ class HpaPolicy(Policy):
                     milli,
                     is_cpu,
                     now_s,
-                    self.settings.cpu_initialization_period_s,
-                    self.settings.initial_readiness_delay_s,
+                    self.flags.cpu_initialization_period_s,
+                    self.flags.initial_readiness_delay_s,
                 )
                 requests = {pod.id: metric.request_milli for pod in pods}
                 return per_pod_replicas(

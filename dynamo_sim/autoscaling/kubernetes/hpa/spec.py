@@ -1,10 +1,12 @@
-"""What an HPA is told: its manifest's spec and the controller's flags (`spec 10, 2.1`)."""
+"""What an HPA goes by, whether keys, a manifest or a ScaledObject say it (`spec 10, 2.1`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.scenario.cluster_policies import BehaviorSpec
+from dynamo_sim.scenario.manifest_keys import HpaFlags
 
 POD_TYPES = ("Pods", "Resource")
 """Sources with a sample a worker; `ContainerResource` is read as `Resource`."""
@@ -56,54 +58,8 @@ class HpaMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class HpaRule:
-    """A scaling policy of ``behavior``: at most ``value`` workers (``Pods``) or percent in ``period_s``."""
-
-    type: str
-    value: int
-    period_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class HpaDirection:
-    """One direction of ``behavior``; None stands for the default.
-
-    Attributes:
-        rules: at least one.
-        select: ``Max``, ``Min`` or ``Disabled``.
-        window_s: stabilisation window; None (down only) for the controller's.
-        tolerance: None for the controller's.
-    """
-
-    rules: tuple[HpaRule, ...]
-    select: str = "Max"
-    window_s: float | None = None
-    tolerance: float | None = None
-
-    @property
-    def longest_period_s(self) -> float:
-        """The longest period of its rules."""
-        return max((rule.period_s for rule in self.rules), default=0.0)
-
-
-DEFAULT_UP = HpaDirection((HpaRule("Pods", 4, 15.0), HpaRule("Percent", 100, 15.0)), window_s=0.0)
-"""Scale-up with a ``behavior`` that does not say otherwise (`spec 10, 2.7`)."""
-
-DEFAULT_DOWN = HpaDirection((HpaRule("Percent", 100, 15.0),))
-"""Scale-down with a ``behavior`` that does not say otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class HpaBehavior:
-    """The ``behavior`` section; an empty one means the defaults, which differ from having none."""
-
-    up: HpaDirection = DEFAULT_UP
-    down: HpaDirection = DEFAULT_DOWN
-
-
-@dataclass(frozen=True, slots=True)
 class HpaSpec:
-    """A manifest's spec.
+    """The spec of an HPA.
 
     Attributes:
         min_replicas, max_replicas: bounds.
@@ -115,20 +71,8 @@ class HpaSpec:
     max_replicas: int
     min_replicas: int = 1
     metrics: tuple[HpaMetric, ...] = ()
-    behavior: HpaBehavior | None = None
+    behavior: BehaviorSpec | None = None
     name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HpaSettings:
-    """The controller's flags (times in seconds)."""
-
-    sync_period_s: float = 15.0
-    downscale_stabilization_s: float = 300.0
-    tolerance: float = 0.1
-    cpu_initialization_period_s: float = 300.0
-    initial_readiness_delay_s: float = 30.0
-    scale_to_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +87,11 @@ class Tolerance:
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
     @classmethod
-    def of(cls, behavior: HpaBehavior | None, settings: HpaSettings) -> Tolerance:
+    def of(cls, behavior: BehaviorSpec | None, flags: HpaFlags) -> Tolerance:
         """The behaviour's own, else the controller's."""
         up = behavior.up.tolerance if behavior is not None else None
         down = behavior.down.tolerance if behavior is not None else None
-        flag = settings.tolerance
+        flag = flags.tolerance
         return cls(flag if up is None else up, flag if down is None else down)
 
 
@@ -156,7 +100,7 @@ class HpaState:
     """What an HPA remembers.
 
     Attributes:
-        history: recommendations as (proposal, time); their order matters only for which slot is used again.
+        history: recommendations as (replicas, time); their order matters only for which slot is used again.
         ups, downs: changes as (size, time).
     """
 

@@ -1,4 +1,4 @@
-"""One sync of the controller, from proposals to a target (`spec 10, 2.5`)."""
+"""One sync of the controller, from recommendations to a target (`spec 10, 2.5`)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dynamo_sim.autoscaling.kubernetes.hpa.limits import limit_default, limit_with_behavior
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaBehavior, HpaSettings, HpaState
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaState
 from dynamo_sim.autoscaling.kubernetes.hpa.stabilise import (
     note_change,
     stabilise_default,
     stabilise_with_behavior,
 )
+from dynamo_sim.scenario.cluster_policies import BehaviorSpec
+from dynamo_sim.scenario.manifest_keys import HpaFlags
 
 DISABLED = "ScalingDisabled"
 BELOW_MIN = "below min"
@@ -25,7 +27,7 @@ class SyncResult:
 
     target: int
     reason: str
-    proposal: int | None = None
+    recommendation: int | None = None
     stabilised: int | None = None
 
 
@@ -34,16 +36,16 @@ def sync(
     current: int,
     min_replicas: int,
     max_replicas: int,
-    behavior: HpaBehavior | None,
-    proposals: Callable[[], Sequence[int | None]],
+    behavior: BehaviorSpec | None,
+    recommendations: Callable[[], Sequence[int | None]],
     now_s: float,
-    settings: HpaSettings,
+    flags: HpaFlags,
 ) -> SyncResult:
     """Decide, and remember what the next syncs need.
 
     Args:
         state: is changed.
-        proposals: reads the metrics; None for one that fails. Not called when the size is out of bounds.
+        recommendations: reads the metrics; None for one that fails. Not called when the size is out of bounds.
     """
     if current == 0 and min_replicas != 0:
         return SyncResult(0, DISABLED)
@@ -53,12 +55,12 @@ def sync(
         result = SyncResult(min_replicas, BELOW_MIN)
     else:
         result = _from_metrics(
-            state, current, min_replicas, max_replicas, behavior, proposals(), now_s, settings
+            state, current, min_replicas, max_replicas, behavior, recommendations(), now_s, flags
         )
     if behavior is not None and result.target > current:
-        note_change(state.ups, result.target - current, now_s, behavior.up.longest_period_s)
+        note_change(state.ups, result.target - current, now_s, behavior.up.rules)
     elif behavior is not None and result.target < current:
-        note_change(state.downs, current - result.target, now_s, behavior.down.longest_period_s)
+        note_change(state.downs, current - result.target, now_s, behavior.down.rules)
     return result
 
 
@@ -73,24 +75,24 @@ def _from_metrics(
     current: int,
     min_replicas: int,
     max_replicas: int,
-    behavior: HpaBehavior | None,
-    proposals: Sequence[int | None],
+    behavior: BehaviorSpec | None,
+    recommendations: Sequence[int | None],
     now_s: float,
-    settings: HpaSettings,
+    flags: HpaFlags,
 ) -> SyncResult:
-    valid = [proposal for proposal in proposals if proposal is not None]
-    proposal = max(valid, default=None)
-    if proposal is None or (len(valid) < len(proposals) and proposal < current):
-        return SyncResult(current, NO_METRIC, proposal)
+    valid = [recommendation for recommendation in recommendations if recommendation is not None]
+    recommendation = max(valid, default=None)
+    if recommendation is None or (len(valid) < len(recommendations) and recommendation < current):
+        return SyncResult(current, NO_METRIC, recommendation)
     if behavior is None:
-        stabilised = stabilise_default(state, proposal, now_s, settings.downscale_stabilization_s)
+        stabilised = stabilise_default(state, recommendation, now_s, flags.downscale_stabilization_s)
         target, reason = limit_default(current, stabilised, min_replicas, max_replicas)
     else:
-        up = behavior.up.window_s or 0.0
-        down = behavior.down.window_s
-        down = settings.downscale_stabilization_s if down is None else down
-        stabilised = stabilise_with_behavior(state, current, proposal, now_s, up, down)
+        up = behavior.up.stabilization_window_s or 0.0
+        down = behavior.down.stabilization_window_s
+        down = flags.downscale_stabilization_s if down is None else down
+        stabilised = stabilise_with_behavior(state, current, recommendation, now_s, up, down)
         target, reason = limit_with_behavior(
             current, stabilised, min_replicas, max_replicas, behavior, state, now_s
         )
-    return SyncResult(target, reason, proposal, stabilised)
+    return SyncResult(target, reason, recommendation, stabilised)

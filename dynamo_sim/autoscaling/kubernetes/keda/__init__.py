@@ -5,7 +5,6 @@ from __future__ import annotations
 from dynamo_sim.autoscaling.kubernetes.keda.policy import KedaPolicy
 from dynamo_sim.autoscaling.kubernetes.keda.spec import (
     CronTrigger,
-    Fallback,
     MetricTrigger,
     Modifiers,
     ResourceTrigger,
@@ -14,7 +13,6 @@ from dynamo_sim.autoscaling.kubernetes.keda.spec import (
 
 __all__ = [
     "CronTrigger",
-    "Fallback",
     "KedaPolicy",
     "MetricTrigger",
     "Modifiers",

@@ -68,7 +68,7 @@ class Formula:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        parser = _Parser(text)
+        parser = _FormulaParser(text)
         node = parser.parse()
         self.names = parser.names
         self._compute = node.compute
@@ -104,7 +104,7 @@ class Formula:
         return f"Formula({self.text!r})"
 
 
-class _Parser:
+class _FormulaParser:
     """Precedence climbing over the tokens of a formula."""
 
     def __init__(self, text: str) -> None:

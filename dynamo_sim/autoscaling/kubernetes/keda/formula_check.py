@@ -1,4 +1,4 @@
-"""What is wrong, or doubtful, with the formula of scaling modifiers, told before a run (`spec 10, 3.5`)."""
+"""What is wrong, or doubtful, with the formula of scaling modifiers, said before a run (`spec 10, 3.5`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynamo_sim.autoscaling.metrics.query import MetricQuery
 UNBOUNDED = (0.0, 1.0, 1000.0)
 """Values tried for a metric without a largest one."""
 
-MOST_TRIALS = 5000
+MAX_TRIALS = 5000
 
 Ceiling = Callable[[MetricQuery, int], float | None]
 
@@ -63,10 +63,10 @@ def _lines(modifiers: Modifiers, spec: ScaledObjectSpec, ceiling: Ceiling) -> It
     if formula.names and others:
         names = ", ".join(trigger.name or "a trigger without a name" for trigger in others)
         yield f"{called} does not read {names}: beside a formula that has no effect"
-    values = {trigger.name: _trials(trigger, spec.max_replicas, ceiling) for trigger in spec.triggers}
+    values = {trigger.name: _trials(trigger, spec.keys.max_replicas, ceiling) for trigger in spec.triggers}
     tried = product(*(values[name] for name in formula.names))
     failed = negative = ""
-    for numbers in islice(tried, MOST_TRIALS):
+    for numbers in islice(tried, MAX_TRIALS):
         given = dict(zip(formula.names, numbers, strict=True))
         at = " and ".join(f"{name} = {value:g}" for name, value in given.items())
         try:

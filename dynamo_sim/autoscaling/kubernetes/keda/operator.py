@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynamo_sim.autoscaling.kubernetes.keda.spec import ScaledObjectSpec
+from dynamo_sim.scenario.cluster_policies import ScaledObjectKeys
 
 
 @dataclass(slots=True)
@@ -15,7 +15,7 @@ class OperatorState:
 
 
 def operator_target(
-    spec: ScaledObjectSpec, state: OperatorState, current: int, active: bool, error: bool, now_s: float
+    keys: ScaledObjectKeys, state: OperatorState, current: int, active: bool, error: bool, now_s: float
 ) -> tuple[int | None, str]:
     """(target or None, reason): the first rule that fits.
 
@@ -24,7 +24,7 @@ def operator_target(
         active: whether any trigger is active.
         error: whether some trigger failed.
     """
-    minimum, idle = spec.min_replicas, spec.idle_replicas
+    minimum, idle = keys.min_replicas, keys.idle_replicas
     if active:
         if (idle is not None and current < minimum) or current == 0:
             state.last_active_s = now_s
@@ -32,12 +32,12 @@ def operator_target(
         if not error:
             state.last_active_s = now_s
         return None, "active"
-    if error and spec.fallback is not None and spec.fallback.replicas != 0:
+    if error and keys.fallback is not None and keys.fallback.replicas != 0:
         return None, "trigger failed, fallback"
-    if error and spec.fallback is None:
+    if error and keys.fallback is None:
         return None, "trigger failed"
     if (idle is not None and current > idle) or (current > 0 and minimum == 0):
-        if not _cooled_down(spec, state, now_s):
+        if not _cooled_down(keys, state, now_s):
             return None, "cooling down"
         return (minimum if idle is None else idle), "cooled down"
     if idle is None and current < minimum:
@@ -45,7 +45,7 @@ def operator_target(
     return None, "inactive"
 
 
-def _cooled_down(spec: ScaledObjectSpec, state: OperatorState, now_s: float) -> bool:
+def _cooled_down(keys: ScaledObjectKeys, state: OperatorState, now_s: float) -> bool:
     if state.last_active_s is None:
-        return spec.initial_cooldown_s < now_s
-    return state.last_active_s + spec.cooldown_s < now_s
+        return keys.initial_cooldown_s < now_s
+    return state.last_active_s + keys.cooldown_s < now_s

@@ -9,13 +9,14 @@ from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.kubernetes.hpa.pods import Pod, pods_of
 from dynamo_sim.autoscaling.kubernetes.hpa.policy import HpaPolicy
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric, HpaSettings, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric, HpaSpec
 from dynamo_sim.autoscaling.kubernetes.keda.formula_check import doubtful_formula
 from dynamo_sim.autoscaling.kubernetes.keda.operator import OperatorState, operator_target
 from dynamo_sim.autoscaling.kubernetes.keda.scalers import Scalers
 from dynamo_sim.autoscaling.kubernetes.keda.spec import CronTrigger, MetricTrigger, ScaledObjectSpec
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import HPA, KEDA_OPERATOR, Loop, Policy
+from dynamo_sim.scenario.manifest_keys import HpaFlags
 
 
 class KedaOperator(Policy):
@@ -30,7 +31,7 @@ class KedaOperator(Policy):
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
         polled = self._scalers.poll(view, now_s, fleet.effective, pods_of(fleet))
         target, reason = operator_target(
-            self.spec, self.state, fleet.effective, polled.active, polled.error, now_s
+            self.spec.keys, self.state, fleet.effective, polled.active, polled.error, now_s
         )
         return Decision(target, reason, values=polled.values)
 
@@ -38,15 +39,15 @@ class KedaOperator(Policy):
 class KedaHpa(HpaPolicy):
     """The HPA a ScaledObject makes; its totals are the triggers' values."""
 
-    def __init__(self, spec: ScaledObjectSpec, scalers: Scalers, settings: HpaSettings | None = None) -> None:
+    def __init__(self, spec: ScaledObjectSpec, scalers: Scalers, flags: HpaFlags | None = None) -> None:
         made = HpaSpec(
-            max_replicas=spec.max_replicas,
-            min_replicas=spec.min_replicas if spec.min_replicas > 0 else 1,
+            max_replicas=spec.keys.max_replicas,
+            min_replicas=spec.keys.min_replicas if spec.keys.min_replicas > 0 else 1,
             metrics=scalers.hpa_metrics(),
-            behavior=spec.behavior,
+            behavior=spec.keys.behavior,
             name=f"keda-hpa-{spec.name}",
         )
-        super().__init__(made, settings)
+        super().__init__(made, flags)
         resources = made.metrics[len(made.metrics) - sum(m.source == "Resource" for m in made.metrics) :]
         self.reads = (*scalers.reads, *(metric.query for metric in resources))
         self._scalers = scalers
@@ -68,32 +69,34 @@ class KedaPolicy(Policy):
 
     Args:
         spec: the manifest.
-        settings: flags of the HPA controller.
+        flags: of the HPA controller.
         first_at_s: time of the first poll and sync; None for 0 (the creation) and one period.
     """
 
     def __init__(
-        self, spec: ScaledObjectSpec, settings: HpaSettings | None = None, first_at_s: float | None = None
+        self, spec: ScaledObjectSpec, flags: HpaFlags | None = None, first_at_s: float | None = None
     ) -> None:
         self.spec = spec
         scalers = Scalers(spec)
         self.operator = KedaOperator(spec, scalers)
-        self.hpa = KedaHpa(spec, scalers, settings)
+        self.hpa = KedaHpa(spec, scalers, flags)
         self.reads = self.hpa.reads
         self.loops = (
-            Loop("keda-operator", self.operator, spec.polling_interval_s, first_at_s or 0.0, KEDA_OPERATOR),
-            Loop("keda-hpa", self.hpa, self.hpa.settings.sync_period_s, first_at_s, HPA),
+            Loop(
+                "keda-operator", self.operator, spec.keys.polling_interval_s, first_at_s or 0.0, KEDA_OPERATOR
+            ),
+            Loop("keda-hpa", self.hpa, self.hpa.flags.sync_period_s, first_at_s, HPA),
         )
-        smallest = spec.min_replicas if spec.idle_replicas is None else spec.idle_replicas
+        smallest = spec.keys.min_replicas if spec.keys.idle_replicas is None else spec.keys.idle_replicas
         self.may_empty_fleet = smallest == 0 and not any(isinstance(t, CronTrigger) for t in spec.triggers)
 
     def caveats(self, facts: FleetFacts) -> Iterator[str]:
         yield from doubtful_formula(self.spec, facts.ceiling)
-        if self.spec.fallback is not None and not self.spec.has_valid_fallback:
+        if self.spec.keys.fallback is not None and not self.spec.has_valid_fallback:
             yield "the fallback has no effect: beside a formula KEDA takes it only where the target is a whole number"
         for trigger in self.spec.triggers:
             if isinstance(trigger, MetricTrigger):
-                yield from _activation(trigger, self.spec.max_replicas, facts)
+                yield from _activation(trigger, self.spec.keys.max_replicas, facts)
         if self.spec.modifiers is None:
             yield from self.hpa.caveats(facts)
 

@@ -200,7 +200,7 @@ class Scalers:
         if not isinstance(raw, MetricFailed):
             self._failures[index] = 0
             return _Reading(_milli(raw))
-        fallback = self.spec.fallback
+        fallback = self.spec.keys.fallback
         if fallback is None or not self.spec.has_valid_fallback:
             raise raw
         self._failures[index] += 1
@@ -231,7 +231,7 @@ class Scalers:
         Raises:
             MetricFailed: the formula fails.
         """
-        modifiers, fallback = self.spec.modifiers, self.spec.fallback
+        modifiers, fallback = self.spec.modifiers, self.spec.keys.fallback
         assert modifiers is not None
         for reading in readings:
             if reading.fell_back and reading.value is not None:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaBehavior, HpaMetric
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric
 from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import CronWindow
-
-FALLBACK_BEHAVIORS = (
-    "static",
-    "currentReplicas",
-    "currentReplicasIfHigher",
-    "currentReplicasIfLower",
-    "scalingModifiers",
-)
+from dynamo_sim.scenario.cluster_policies import ScaledObjectKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +61,6 @@ Trigger = MetricTrigger | CronTrigger | ResourceTrigger
 
 
 @dataclass(frozen=True, slots=True)
-class Fallback:
-    """What replaces a metric that keeps failing (`spec 10, 3.4`)."""
-
-    failure_threshold: int
-    replicas: int
-    behavior: str = "static"
-
-
-@dataclass(frozen=True, slots=True)
 class Modifiers:
     """``advanced.scalingModifiers``: one composite metric instead of those of the triggers (`spec 10, 3.5`)."""
 
@@ -88,28 +72,21 @@ class Modifiers:
 
 @dataclass(frozen=True, slots=True)
 class ScaledObjectSpec:
-    """A ScaledObject (times in seconds).
+    """A ScaledObject: its triggers as they are read, and its settings.
 
     Attributes:
-        behavior: of the HPA it makes; None for none.
-        idle_replicas: None when not set.
+        keys: everything beside the triggers and the formula.
+        name: of the manifest.
     """
 
     triggers: tuple[Trigger, ...] = ()
-    min_replicas: int = 0
-    max_replicas: int = 100
-    idle_replicas: int | None = None
-    polling_interval_s: float = 30.0
-    cooldown_s: float = 300.0
-    initial_cooldown_s: float = 0.0
-    fallback: Fallback | None = None
-    behavior: HpaBehavior | None = None
+    keys: ScaledObjectKeys = field(default_factory=ScaledObjectKeys)
     modifiers: Modifiers | None = None
     name: str = ""
 
     @property
     def has_valid_fallback(self) -> bool:
         """Whether the fallback is taken; with a formula KEDA wants a whole number for its target."""
-        if self.fallback is None:
+        if self.keys.fallback is None:
             return False
         return self.modifiers is None or self.modifiers.target_milli % 1000 == 0

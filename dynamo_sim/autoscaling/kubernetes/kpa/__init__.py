@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from dynamo_sim.autoscaling.kubernetes.kpa.policy import KpaPolicy
-from dynamo_sim.autoscaling.kubernetes.kpa.settings import KpaSettings
 
-__all__ = ["KpaPolicy", "KpaSettings"]
+__all__ = ["KpaPolicy"]

@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
-from dynamo_sim.autoscaling.kubernetes.kpa.decider import SLOT_S, Decider, DeciderConfig
+from dynamo_sim.autoscaling.kubernetes.kpa.decider import SLOT_S, Decider
 from dynamo_sim.autoscaling.kubernetes.kpa.scaler import UNKNOWN, Scaler
-from dynamo_sim.autoscaling.kubernetes.kpa.settings import KpaSettings
+from dynamo_sim.autoscaling.kubernetes.kpa.targets import (
+    initial_excess_burst_capacity,
+    panic_window_s,
+    target_of,
+)
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import KNATIVE, Loop, Policy
 from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.scenario.cluster_policies import KpaScaling
 
 SCRAPE_S = 1.0
 """Seconds between two scrapes."""
@@ -42,14 +47,14 @@ class KpaScrape(Policy):
     is_recorded = False
     direct = True
 
-    def __init__(self, settings: KpaSettings) -> None:
-        concurrency = settings.metric == "concurrency"
+    def __init__(self, spec: KpaScaling) -> None:
+        concurrency = spec.metric == "concurrency"
         self._workers = _CONCURRENCY if concurrency else _STARTED
         self._front = _IN_FRONT if concurrency else _WAITING
         self.reads = (self._workers, self._front)
         self.load = 0.0
-        self.stable = BucketWindow(settings.window_s)
-        self.panic = BucketWindow(settings.panic_window_s)
+        self.stable = BucketWindow(spec.window_s)
+        self.panic = BucketWindow(panic_window_s(spec))
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
         self.load = (view.value(self._workers) or 0.0) + (view.value(self._front) or 0.0)
@@ -66,29 +71,33 @@ class KpaScrape(Policy):
 
 
 class KpaTick(Policy):
-    """Decides, every two seconds, and when a request finds no worker; between ticks it may only look at the clock."""
+    """Decides every two seconds, and when a request finds no worker.
+
+    Between ticks it is evaluated only where the scaler has asked for a check.
+    """
 
     reads = ()
     direct = True
     min_wait_s = 0.0  # a check may fall shortly before or after a tick
 
-    def __init__(self, settings: KpaSettings, scrape: KpaScrape) -> None:
-        self.settings = settings
-        self.scaler = Scaler(settings)
+    def __init__(self, spec: KpaScaling, scrape: KpaScrape) -> None:
+        self.spec = spec
+        self.scaler = Scaler(spec)
+        self._target = target_of(spec)
         self.decider: Decider | None = None
         self._scrape = scrape
         self._next_tick_s = -math.inf
         self._desired = UNKNOWN
-        self._excess_burst_capacity = settings.initial_excess_burst_capacity
+        self._excess_burst_capacity = initial_excess_burst_capacity(spec)
         self._state: tuple[int, bool, int] | None = None
-        self._reason = ""
+        self._reason = self._limit = ""
         self._check_s = self._poke_s = math.inf
         if self._excess_burst_capacity < 0:
             self.scaler.proxied_since_s = 0.0
 
     def readings(self) -> list[Reading]:
-        unit = "requests" if self.settings.metric == "concurrency" else "requests/s"
-        limit = Threshold(self.settings.target_value, per_worker=True)
+        unit = "requests" if self.spec.metric == "concurrency" else "requests/s"
+        limit = Threshold(self._target, per_worker=True)
         return [Reading(name, f"{unit} in total", (limit,)) for name in ("stable", "panic")]
 
     def request_waits(self, now_s: float) -> float | None:
@@ -99,7 +108,7 @@ class KpaTick(Policy):
         return self._poke_s
 
     def decide(self, now_s: float, view: View, fleet: FleetView) -> Decision:
-        self._look(now_s, fleet.active)
+        self._evaluate(now_s, fleet.active)
         # As in the controller, nothing is reconciled unless something has changed, or a check was asked for.
         state = self._desired, self._excess_burst_capacity < 0, fleet.active
         target = None
@@ -112,13 +121,14 @@ class KpaTick(Policy):
         values: dict[str, float | None] = {
             "stable": stable,
             "panic": panic,
-            "target": self.settings.target_value,
+            "target": self._target,
         }
         reason, desired = self._reason, None if self._desired == UNKNOWN else self._desired
         if desired is not None:
             values["excess_burst_capacity"] = float(self._excess_burst_capacity)
-            if reason == "stable" and self.decider is not None and self.decider.panic_since_s is not None:
-                reason = "panic"
+            if reason == "stable" and self.decider is not None:
+                reason = "panic" if self.decider.panic_since_s is not None else reason
+                reason = f"{reason}, {self._limit}" if self._limit else reason
         return Decision(
             target,
             reason,
@@ -128,7 +138,7 @@ class KpaTick(Policy):
             next_at_s=next_s if now_s < next_s < self._next_tick_s else None,
         )
 
-    def _look(self, now_s: float, active: int) -> None:
+    def _evaluate(self, now_s: float, active: int) -> None:
         """Let the decider decide where it is time for that: at a tick, or when a first request pokes it."""
         if now_s >= self._poke_s - ROUNDING_S:
             self._poke_s = math.inf
@@ -153,38 +163,27 @@ class KpaTick(Policy):
         )
 
     def _tick(self, now_s: float, active: int) -> None:
-        """Let the decider look at the averages."""
-        settings = self.settings
+        """Let the decider decide by the averages."""
         if self.decider is None:
-            config = DeciderConfig(
-                target=settings.target_value,
-                total=settings.total,
-                target_burst_capacity=settings.target_burst_capacity,
-                max_scale_up_rate=settings.max_scale_up_rate,
-                max_scale_down_rate=settings.max_scale_down_rate,
-                panic_threshold=settings.panic_threshold_percentage / 100,
-                stable_window_s=settings.window_s,
-                scale_down_delay_s=settings.scale_down_delay_s,
-                activation_scale=settings.activation_scale,
-            )
-            self.decider = Decider.started(config, active, now_s)
+            self.decider = Decider.started(self.spec, active, now_s)
         stable, panic = self._scrape.stable.average(now_s), self._scrape.panic.average(now_s)
         if stable is not None and panic is not None:
             found = self.decider.tick(now_s, active, stable, panic)
-            self._desired, self._excess_burst_capacity = found.desired, found.excess_burst_capacity
+            self._desired, self._limit = found.desired, found.limit
+            self._excess_burst_capacity = found.excess_burst_capacity
 
 
 class KpaPolicy(Policy):
     """A Knative revision's autoscaler.
 
     Args:
-        settings: annotations over the cluster's configuration.
+        spec: annotations over the cluster's configuration.
     """
 
-    def __init__(self, settings: KpaSettings | None = None) -> None:
-        self.settings = settings or KpaSettings()
-        scrape = KpaScrape(self.settings)
-        self.tick = KpaTick(self.settings, scrape)
+    def __init__(self, spec: KpaScaling | None = None) -> None:
+        self.spec = spec or KpaScaling()
+        scrape = KpaScrape(self.spec)
+        self.tick = KpaTick(self.spec, scrape)
         self.reads = scrape.reads
         self.loops = (
             Loop("kpa-scrape", scrape, SCRAPE_S, order=KNATIVE),
@@ -192,6 +191,6 @@ class KpaPolicy(Policy):
         )
 
     def caveats(self, facts: FleetFacts) -> Iterator[str]:
-        settings = self.settings
-        if settings.max_scale and settings.min_scale == settings.max_scale:
-            yield f"min-scale and max-scale are both {settings.max_scale}: nothing ever scales"
+        spec = self.spec
+        if spec.max_scale and spec.min_scale == spec.max_scale:
+            yield f"min-scale and max-scale are both {spec.max_scale}: nothing ever scales"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from dynamo_sim.autoscaling.kubernetes.kpa.settings import KpaSettings
+from dynamo_sim.scenario.cluster_policies import KpaScaling
 
 UNKNOWN = -1
 """Desired replicas that nobody knows: nothing is changed."""
@@ -39,7 +39,7 @@ class Scaler:
         next_check_s: when to look again though nothing has changed; None for never.
     """
 
-    settings: KpaSettings
+    spec: KpaScaling
     activity: Activity = Activity.ACTIVATING
     since_s: float = 0.0
     reached_initial: bool = False
@@ -90,8 +90,8 @@ class Scaler:
     def threshold(self) -> int:
         """Workers that must be ready for the revision to be active."""
         if self.reached_initial:
-            return max(1, self.settings.min_scale)
-        return max(self.settings.min_scale, self.settings.initial_scale)
+            return max(1, self.spec.min_scale)
+        return max(self.spec.min_scale, self.spec.initial_scale)
 
     def _update(self, desired: int, ready: int, now_s: float) -> None:
         """The condition that follows from what is desired and what is ready."""
@@ -109,22 +109,22 @@ class Scaler:
             self.activity, self.since_s = activity, max(now_s, self.since_s)
 
     def _bounded(self, desired: int) -> tuple[int, str]:
-        settings = self.settings
+        spec = self.spec
         if desired == UNKNOWN and self.activity is not Activity.ACTIVATING:
             return UNKNOWN, "no data"
-        lowest, reason = settings.min_scale, "min scale"
-        if settings.initial_scale > max(1, lowest) and not self.reached_initial:
-            lowest, reason = settings.initial_scale, "initial scale"
+        lowest, reason = spec.min_scale, "min scale"
+        if spec.initial_scale > max(1, lowest) and not self.reached_initial:
+            lowest, reason = spec.initial_scale, "initial scale"
         if desired < lowest:
             return lowest, reason
-        if 0 < settings.max_scale < desired:
-            return settings.max_scale, "max scale"
+        if 0 < spec.max_scale < desired:
+            return spec.max_scale, "max scale"
         return max(0, desired), "stable"
 
     def _toward_zero(self, now_s: float, current: int) -> tuple[int, bool, str]:
         """(desired replicas, whether they are applied, reason) where none are desired."""
-        settings, elapsed_s = self.settings, now_s - self.since_s
-        if not settings.enable_scale_to_zero:
+        spec, elapsed_s = self.spec, now_s - self.since_s
+        if not spec.enable_scale_to_zero:
             return 1, True, "scale to zero is off"
         if self.activity is Activity.ACTIVATING:
             self.next_check_s = self.since_s + ACTIVATION_TIMEOUT_S
@@ -132,8 +132,8 @@ class Scaler:
                 return 0, True, "activation timed out"
             return UNKNOWN, False, "activating"
         if self.activity is Activity.ACTIVE:
-            if elapsed_s < settings.window_s:
-                self.next_check_s = self.since_s + settings.window_s
+            if elapsed_s < spec.window_s:
+                self.next_check_s = self.since_s + spec.window_s
                 return 1, True, "active for less than the window"
             if self.proxied_since_s is not None:
                 self.next_check_s = now_s + PROXIED_RECHECK_S
@@ -150,9 +150,9 @@ class Scaler:
         After the retention period, and once the activator has been in the path for the grace period; when it has been
         there for long, that is at once.
         """
-        settings = self.settings
-        retention_s = settings.scale_to_zero_pod_retention_period_s
-        grace_s = settings.scale_to_zero_grace_period_s
+        spec = self.spec
+        retention_s = spec.scale_to_zero_pod_retention_period_s
+        grace_s = spec.scale_to_zero_grace_period_s
         proxied_s = self.since_s if self.proxied_since_s is None else self.proxied_since_s
         latest_s = self.since_s + max(grace_s, retention_s)
         return min(latest_s, max(self.since_s + retention_s, proxied_s + grace_s))

@@ -6,20 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamo_sim.autoscaling.kubernetes.hpa.quantity import parse_quantity
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
-    DEFAULT_DOWN,
-    DEFAULT_UP,
-    HpaBehavior,
-    HpaDirection,
-    HpaRule,
-)
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section
+from dynamo_sim.scenario.cluster_policies import (
+    MAX_RULE_PERIOD_S,
+    MAX_STABILIZATION_S,
+    BehaviorSpec,
+    DirectionSpec,
+    RuleSpec,
+)
 
-LONGEST_PERIOD_S = 1800
-LONGEST_WINDOW_S = 3600
 
-
-def parse_behavior(data: Mapping[str, Any]) -> HpaBehavior:
+def parse_behavior(data: Mapping[str, Any]) -> BehaviorSpec:
     """A behaviour; what is not given has the defaults, also of an empty one.
 
     Raises:
@@ -31,29 +28,28 @@ def parse_behavior(data: Mapping[str, Any]) -> HpaBehavior:
     return behavior
 
 
-def read_behavior(section: Section) -> HpaBehavior:
+def read_behavior(section: Section) -> BehaviorSpec:
     """A behaviour; problems go to the section's findings."""
     up, down = section.section("scaleUp"), section.section("scaleDown")
     section.finish()
-    return HpaBehavior(
-        DEFAULT_UP if up is None else _direction(up, DEFAULT_UP),
-        DEFAULT_DOWN if down is None else _direction(down, DEFAULT_DOWN),
+    return BehaviorSpec(
+        scale_up=DirectionSpec() if up is None else _direction(up),
+        scale_down=DirectionSpec() if down is None else _direction(down),
     )
 
 
-def _direction(section: Section, default: HpaDirection) -> HpaDirection:
-    rules = default.rules
-    select = section.text("selectPolicy", default.select, ("Max", "Min", "Disabled"))
+def _direction(section: Section) -> DirectionSpec:
+    rules = window = tolerance = None
+    select: Any = section.text("selectPolicy", "Max", ("Max", "Min", "Disabled"))
     if section.has("policies"):
-        rules = tuple(_rule(rule) for rule in section.sections("policies"))
-        if not rules:
+        rules = tuple(_rule(rule) for rule in section.sections("policies")) or None
+        if rules is None:
             section.problem("policies", "must have at least one entry")
-    window = default.window_s
     if section.has("stabilizationWindowSeconds"):
         window = section.number("stabilizationWindowSeconds", 0.0, 0)
-        if window > LONGEST_WINDOW_S:
-            section.problem("stabilizationWindowSeconds", f"must be at most {LONGEST_WINDOW_S}")
-    tolerance = None
+        if window > MAX_STABILIZATION_S:
+            section.problem("stabilizationWindowSeconds", f"must be at most {MAX_STABILIZATION_S}")
+            window = None
     if section.has("tolerance"):
         try:
             tolerance = float(parse_quantity(section.get("tolerance")))
@@ -62,20 +58,19 @@ def _direction(section: Section, default: HpaDirection) -> HpaDirection:
         else:
             if tolerance < 0:
                 section.problem("tolerance", "must be at least 0")
+                tolerance = None
     section.finish()
-    return HpaDirection(rules, select, window, tolerance)
+    return DirectionSpec(rules=rules, select=select, stabilization_window_s=window, tolerance=tolerance)
 
 
-def _rule(section: Section) -> HpaRule:
+def _rule(section: Section) -> RuleSpec:
     for key in ("type", "value", "periodSeconds"):
         if not section.has(key):
             section.problem(key, "is missing")
-    rule = HpaRule(
-        section.text("type", "Pods", ("Pods", "Percent")),
-        section.integer("value", 1, 1),
-        section.integer("periodSeconds", 1, 1),
-    )
-    if rule.period_s > LONGEST_PERIOD_S:
-        section.problem("periodSeconds", f"must be at most {LONGEST_PERIOD_S}")
+    kind: Any = section.text("type", "Pods", ("Pods", "Percent"))
+    value, period_s = section.integer("value", 1, 1), section.integer("periodSeconds", 1, 1)
+    if period_s > MAX_RULE_PERIOD_S:
+        section.problem("periodSeconds", f"must be at most {MAX_RULE_PERIOD_S}")
+        period_s = 1
     section.finish()
-    return rule
+    return RuleSpec(type=kind, value=value, period_s=period_s)

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import TOTAL_TYPES, HpaBehavior, HpaMetric, HpaSpec
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import TOTAL_TYPES, HpaMetric, HpaSpec
 from dynamo_sim.autoscaling.kubernetes.manifests.behavior import read_behavior
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Section
 from dynamo_sim.metric_catalogue import Kind
+from dynamo_sim.scenario.cluster_policies import BehaviorSpec
 from dynamo_sim.scenario.yaml_source import MAX_DEPTH
 from dynamo_sim.shown import shown
 
@@ -52,7 +53,7 @@ def read_hpa(document: Section, options: ManifestOptions) -> HpaSpec:
         spec.problem("maxReplicas", "is missing")
     most = spec.integer("maxReplicas", 1, 1)
     least = spec.integer("minReplicas", 1, 0)
-    behavior: HpaBehavior | None = None
+    behavior: BehaviorSpec | None = None
     if version in NEW_VERSIONS:
         section = spec.section("behavior")
         behavior = None if section is None else read_behavior(section)

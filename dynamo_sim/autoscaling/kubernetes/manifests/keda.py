@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamo_sim.autoscaling.kubernetes.hpa.quantity import parse_quantity
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaBehavior, HpaMetric
+from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric
 from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
 from dynamo_sim.autoscaling.kubernetes.keda.formula_check import misread_names, shared_names
 from dynamo_sim.autoscaling.kubernetes.keda.spec import (
-    FALLBACK_BEHAVIORS,
     CronTrigger,
-    Fallback,
     MetricTrigger,
     Modifiers,
     ResourceTrigger,
@@ -28,6 +26,12 @@ from dynamo_sim.autoscaling.kubernetes.promql.reading import Mapped, ends_in_zer
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import CronWindow, check_expression, time_zone
 from dynamo_sim.metric_catalogue import Kind
+from dynamo_sim.scenario.cluster_policies import (
+    FALLBACK_BEHAVIORS,
+    BehaviorSpec,
+    FallbackSpec,
+    ScaledObjectKeys,
+)
 from dynamo_sim.shown import shown
 
 _CONNECTION = (
@@ -98,8 +102,8 @@ def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpe
     written = [_trigger(section, options) for section in spec.sections("triggers")]
     triggers = [trigger for trigger in written if trigger is not None]
     all_read = len(triggers) == len(written)
-    for name in shared_names(triggers):
-        spec.problem("triggers", f"several are named {name!r}")
+    for shared in shared_names(triggers):
+        spec.problem("triggers", f"several are named {shared!r}")
     if not triggers and not spec.findings.problems:
         spec.problem("triggers", "must have at least one entry")
     least = spec.integer("minReplicaCount", 0, 0)
@@ -119,36 +123,39 @@ def _spec(spec: Section, name: str, options: ManifestOptions) -> ScaledObjectSpe
     read_fallback = None if fallback is None else _fallback(fallback)
     if read_fallback is not None and read_fallback.behavior == "scalingModifiers" and modifiers is None:
         spec.problem("fallback", "behavior: scalingModifiers needs advanced.scalingModifiers.formula")
-    found = ScaledObjectSpec(
-        triggers=tuple(triggers),
-        min_replicas=least,
-        max_replicas=most,
-        idle_replicas=idle,
-        polling_interval_s=spec.number("pollingInterval", 30.0, 1),
-        cooldown_s=spec.number("cooldownPeriod", 300.0, 0),
-        initial_cooldown_s=spec.number("initialCooldownPeriod", 0.0, 0),
-        fallback=read_fallback,
-        behavior=behavior,
-        modifiers=modifiers,
-        name=name,
-    )
+    times = {
+        "polling_interval_s": spec.number("pollingInterval", 30.0, 1),
+        "cooldown_s": spec.number("cooldownPeriod", 300.0, 0),
+        "initial_cooldown_s": spec.number("initialCooldownPeriod", 0.0, 0),
+    }
     if least >= 1 and idle is None and spec.has("cooldownPeriod"):
         spec.warn(
             "cooldownPeriod",
             f"has no effect while minReplicaCount is {least}: it only delays the way to zero",
         )
     spec.finish()
-    return found
+    if spec.findings.problems:
+        return ScaledObjectSpec()
+    keys = ScaledObjectKeys(
+        min_replicas=least,
+        max_replicas=most,
+        idle_replicas=idle,
+        fallback=read_fallback,
+        behavior=behavior,
+        **times,
+    )
+    return ScaledObjectSpec(tuple(triggers), keys, modifiers, name)
 
 
-def _fallback(section: Section) -> Fallback:
+def _fallback(section: Section) -> FallbackSpec:
     for key in ("failureThreshold", "replicas"):
         if not section.has(key):
             section.problem(key, "is missing")
-    found = Fallback(
-        section.integer("failureThreshold", 0, 0),
-        section.integer("replicas", 0, 0),
-        section.text("behavior", "static", FALLBACK_BEHAVIORS),
+    behavior: Any = section.text("behavior", "static", FALLBACK_BEHAVIORS)
+    found = FallbackSpec(
+        failure_threshold=section.integer("failureThreshold", 0, 0),
+        replicas=section.integer("replicas", 0, 0),
+        behavior=behavior,
     )
     section.finish()
     return found
@@ -156,7 +163,7 @@ def _fallback(section: Section) -> Fallback:
 
 def _advanced(
     section: Section, triggers: list[Trigger], all_read: bool
-) -> tuple[HpaBehavior | None, Modifiers | None]:
+) -> tuple[BehaviorSpec | None, Modifiers | None]:
     section.ignore("restoreToOriginalReplicaCount")
     behavior = modifiers = None
     config = section.section("horizontalPodAutoscalerConfig")

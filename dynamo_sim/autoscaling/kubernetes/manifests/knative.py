@@ -6,13 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_sim.autoscaling.kubernetes.kpa.settings import BadSettings, KpaSettings
+from pydantic import ValidationError
+
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Section
+from dynamo_sim.scenario.cluster_policies import KpaScaling
+from dynamo_sim.scenario.explain import explain
+from dynamo_sim.shown import shown
 
 PREFIX = "autoscaling.knative.dev/"
 
 Settings = dict[str, tuple[Any, Section, str]]
-"""Values by the fields of `KpaSettings`, and where each was written."""
+"""Values by the keys of `KpaScaling`, and where each was written."""
 
 _NUMBERS = {
     "target": "target",
@@ -68,7 +72,7 @@ def read_config(document: Section) -> Settings:
     return found
 
 
-def read_knative(document: Section, config: Settings) -> KpaSettings:
+def read_knative(document: Section, config: Settings) -> KpaScaling:
     """The settings of a revision; problems and warnings go to the document's findings.
 
     Args:
@@ -98,14 +102,14 @@ def read_knative(document: Section, config: Settings) -> KpaSettings:
                 "caps the target and sizes a worker; it does not limit the requests a worker takes at once",
             )
     try:
-        return KpaSettings(
-            **{name: value for name, (value, _, _) in found.items()}, name=metadata.text("name")
-        )
-    except BadSettings as error:
-        for name, text in error.found:
-            _, section, key = found.get(name, (None, annotations, ""))
-            section.problem(key, text)
-        return KpaSettings()
+        return KpaScaling(**{name: value for name, (value, _, _) in found.items()})
+    except ValidationError as error:
+        for problem in explain(error, KpaScaling):
+            field = str(problem.path[0])
+            _, section, key = found.get(field, (None, annotations, ""))
+            demand = problem.text.rpartition("; ")[2] + (" s" if field.endswith("_s") else "")
+            section.problem(key, f"{demand}, got {shown(section.get(key))}")
+        return KpaScaling()
 
 
 def _annotation(section: Section, key: str, found: Settings) -> None:
@@ -140,6 +144,8 @@ def _read(section: Section, key: str, short: str, found: Settings) -> bool:
             short == "container-concurrency-target-percentage" and value > 1  # there 0.7 is 70 %
         ):
             value /= 100
+            if not 0 < value <= 1:
+                section.problem(key, f"must be above 0 and at most 100, got {value * 100:g}")
     elif short in _COUNTS:
         value = section.integer(key, 0, 0, quoted=True)
     elif short in _DURATIONS:

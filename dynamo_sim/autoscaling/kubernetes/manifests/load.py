@@ -11,7 +11,7 @@ from typing import Any
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.kubernetes.hpa import HpaPolicy, HpaSpec
 from dynamo_sim.autoscaling.kubernetes.keda import KedaPolicy, ScaledObjectSpec
-from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy, KpaSettings
+from dynamo_sim.autoscaling.kubernetes.kpa import KpaPolicy
 from dynamo_sim.autoscaling.kubernetes.manifests.hpa import read_hpa
 from dynamo_sim.autoscaling.kubernetes.manifests.keda import read_scaled_object
 from dynamo_sim.autoscaling.kubernetes.manifests.kinds import (
@@ -29,6 +29,7 @@ from dynamo_sim.autoscaling.kubernetes.manifests.yaml_text import Lines, read_do
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.input_file import read_whole
+from dynamo_sim.scenario.cluster_policies import KpaScaling
 from dynamo_sim.shown import shown
 from dynamo_sim.sizes import MOST_YAML_BYTES
 
@@ -50,7 +51,7 @@ class Manifest:
 
     kind: str
     name: str
-    spec: HpaSpec | ScaledObjectSpec | KpaSettings
+    spec: HpaSpec | ScaledObjectSpec | KpaScaling
     warnings: tuple[str, ...]
     options: ManifestOptions
 
@@ -69,8 +70,10 @@ class Manifest:
         if isinstance(spec, HpaSpec):
             return Bounds(spec.min_replicas, spec.max_replicas)
         if isinstance(spec, ScaledObjectSpec):
-            least = spec.min_replicas if spec.idle_replicas is None else spec.idle_replicas
-            return Bounds(least, spec.max_replicas)
+            keys = spec.keys
+            return Bounds(
+                keys.min_replicas if keys.idle_replicas is None else keys.idle_replicas, keys.max_replicas
+            )
         return Bounds(spec.min_scale, spec.max_scale or None)
 
 
@@ -119,7 +122,7 @@ def load_manifest(
     findings.refuse()
     _report_others(others, place, findings)
     family, chosen, section = _choose(candidates, name, place, others)
-    spec: HpaSpec | ScaledObjectSpec | KpaSettings
+    spec: HpaSpec | ScaledObjectSpec | KpaScaling
     if family == "hpa":
         spec = read_hpa(section, options)
     elif family == "keda":

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaSettings
 from dynamo_sim.autoscaling.kubernetes.manifests.advice import NOTHING_FITS, map_line
 from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import DEFAULT_START
 from dynamo_sim.metric_catalogue import METRICS, Kind, is_pooled
+from dynamo_sim.scenario.manifest_keys import HpaFlags
 from dynamo_sim.shown import shown
 
 RESOURCES = ("cpu", "memory")
@@ -30,7 +30,7 @@ class ManifestOptions:
         used: what was looked up so far: the map and the name.
     """
 
-    hpa: HpaSettings = field(default_factory=HpaSettings)
+    hpa: HpaFlags = field(default_factory=HpaFlags)
     metric_map: Mapping[str, MetricQuery] = field(default_factory=dict)
     resource_map: Mapping[str, MetricQuery] = field(default_factory=dict)
     start_of_run: datetime = DEFAULT_START

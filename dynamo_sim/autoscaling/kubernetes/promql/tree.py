@@ -93,7 +93,7 @@ def parse_tree(query: str) -> Tree:
     Raises:
         Unmapped: it does not parse, or uses something that is not understood.
     """
-    return _Parser(query).parse()
+    return _QueryParser(query).parse()
 
 
 def _end(match: re.Match[str] | None) -> int:
@@ -101,7 +101,7 @@ def _end(match: re.Match[str] | None) -> int:
     return match.end()
 
 
-class _Parser:
+class _QueryParser:
     def __init__(self, query: str) -> None:
         self._tokens: list[tuple[str, str]] = []
         self._depth = 0
