@@ -11,8 +11,14 @@ class Lengths:
     def __init__(self) -> None:
         self.count = self.total = self.squares = 0
 
-    def add(self, length: int, sign: int) -> None:
-        """Count a length that comes (1) or goes (-1)."""
-        self.count += sign
-        self.total += sign * length
-        self.squares += sign * length * length
+    def add(self, length: int) -> None:
+        """Count a length that comes."""
+        self.count += 1
+        self.total += length
+        self.squares += length * length
+
+    def remove(self, length: int) -> None:
+        """Count a length that goes."""
+        self.count -= 1
+        self.total -= length
+        self.squares -= length * length

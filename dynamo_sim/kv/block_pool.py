@@ -91,9 +91,9 @@ class BlockPool:
 
     def take(self, table: BlockTable, blocks: int) -> Allocation:
         """Let a table hold its first ``blocks`` blocks, those it does not hold yet all or none (`spec 03, 4`)."""
-        first = table.held_blocks
+        first, full = table.held_blocks, table.full_blocks
         missing = blocks - first
-        names = table.names[first : min(blocks, table.full_blocks)]
+        names = table.names[first : blocks if blocks < full else full]
         if not names and not table.private_runs:
             answer = self.open(missing)
             if answer is TAKEN:
@@ -137,13 +137,16 @@ class BlockPool:
         """Give back all blocks a table holds, the last one first (`spec 03, 5`); full ones stay cached."""
         held = table.held_blocks
         table.held_blocks = 0
-        full = min(held, table.full_blocks)
         if not self.caching:
             self.free += held
             return
+        names, full = table.names, table.full_blocks
+        if full > held:
+            full = held
         self.free += held - full
-        names = table.names
-        named = min(full, len(names))
+        named = len(names)
+        if named > full:
+            named = full
         inactive = self._inactive
         if full > named:
             run = PrivateRun(named, full)

@@ -44,18 +44,22 @@ class WaitingQueue:
     def append(self, sequence: SglangSequence) -> None:
         """Queue an arrival."""
         self.waiting.append(sequence)
-        self._count(sequence, 1)
+        self._enter(sequence)
 
     def push_front(self, sequences: Sequence[SglangSequence]) -> None:
         """Let those wait before all others, in their order."""
         for sequence in reversed(sequences):
             self.waiting.appendleft(sequence)
-            self._count(sequence, 1)
+            self._enter(sequence)
 
     def pop(self) -> SglangSequence:
         """Take the head out."""
         head = self.waiting.popleft()
-        self._count(head, -1)
+        self._changes += 1
+        if head.generated:
+            self.returned.remove(head.tokens)
+        else:
+            self.arrivals.remove(head.prompt_tokens)
         return head
 
     def sort(self, cache: RadixCache) -> None:
@@ -84,9 +88,9 @@ class WaitingQueue:
         self.waiting.extend(item[3] for item in keyed)
         self._sorted_at = (self._changes, cache.changes)
 
-    def _count(self, sequence: SglangSequence, sign: int) -> None:
+    def _enter(self, sequence: SglangSequence) -> None:
         self._changes += 1
         if sequence.generated:
-            self.returned.add(sequence.tokens, sign)
+            self.returned.add(sequence.tokens)
         else:
-            self.arrivals.add(sequence.prompt_tokens, sign)
+            self.arrivals.add(sequence.prompt_tokens)

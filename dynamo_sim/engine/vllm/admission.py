@@ -38,5 +38,9 @@ class KnownTokensFit:
         pool = self._pool
         size, prompt = pool.block_size, sequence.prompt_tokens
         cached, held = pool.cached_prefix(sequence.table)
-        needed = -(-(prompt + sequence.generated) // size) - min(held, prompt // size)
-        return None if needed > pool.available else min(cached * size, prompt)
+        needed = -(-(prompt + sequence.generated) // size)
+        if held:
+            needed -= min(held, prompt // size)
+        if needed > pool.free + pool.inactive:
+            return None
+        return min(cached * size, prompt) if cached else 0

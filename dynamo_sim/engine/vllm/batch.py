@@ -24,17 +24,17 @@ class RunningBatch:
         running: all of them.
         group: those that decode in lockstep, always the beginning of ``running``.
         pass_number: number of the latest pass that was not part of a stretch; several may lie at one time.
+        group_pass_number: number of the pass, not in a stretch, in which the group got a token last.
         final_blocks: sum of the blocks all of them will hold with their last tokens.
     """
 
     def __init__(self, block_size: int, tokens: TokenLog, lockstep: bool) -> None:
         self.running: list[Sequence] = []
         self.group: LockstepGroup[Sequence] = LockstepGroup(block_size)
-        self.pass_number = 0
+        self.pass_number = self.group_pass_number = 0
         self.final_blocks = 0
         self._tokens = tokens
         self._lockstep = lockstep
-        self._group_pass = 0  # the pass in which the group got its latest token
         self._token_by_token = 0  # how many cannot join a group
         self._admissions = 0
 
@@ -61,10 +61,6 @@ class RunningBatch:
 
     # ------------------------------------------------------------ the group
 
-    def note_group_pass(self) -> None:
-        """The group got a token in the present pass."""
-        self._group_pass = self.pass_number
-
     def settle(self, sequence: Sequence) -> None:
         """Bring the table of a sequence up to date whose ``generated`` is: it has a token to be computed."""
         size = self.group.block_size
@@ -85,7 +81,7 @@ class RunningBatch:
             sequence.computed = sequence.tokens - 1
             self.settle(sequence)
             self._tokens.leave(sequence)
-            sequence.emitted_pass = self._group_pass
+            sequence.emitted_pass = self.group_pass_number
         group.clear()
         if plan is not None:
             plan.schedule_singly(members)
@@ -106,4 +102,4 @@ class RunningBatch:
                 return
             group.join(sequence)
             self._tokens.join(sequence)
-            self._group_pass = number
+            self.group_pass_number = number

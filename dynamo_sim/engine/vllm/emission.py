@@ -43,7 +43,7 @@ class Emission:
         group, size = batch.group, pool.block_size
         loose = []
         tokens = group.tokens
-        openings = group.openings_within(1)
+        group_openings = openings = group.openings_within(1)
         for sequence in batch.running[group.count :]:
             length = sequence.prompt_tokens + sequence.generated
             if sequence.computed >= length and sequence.generated < sequence.max_output_tokens:
@@ -55,14 +55,14 @@ class Emission:
             return
         end_ms = decode_start_ms + self._timing.decode_ms(pool.active * size, count, tokens // count)
         if group.count:
-            if openings > pool.available_now:
+            if openings and openings > pool.available_now:
                 batch.dissolve(plan)
                 loose = ready(batch.running)
             else:
                 step.tokens = group.count
                 self._tokens.group_pass(end_ms, group.count)
-                batch.note_group_pass()
-                self.emit_group(step, 1, end_ms)
+                batch.group_pass_number = batch.pass_number
+                self.emit_group(step, 1, group_openings, end_ms)
         for sequence in loose:
             # One may have been preempted meanwhile by one before it.
             if sequence.running and self._generate(plan, sequence):
@@ -79,9 +79,10 @@ class Emission:
 
     def _generate(self, plan: PassPlan, sequence: Sequence) -> bool:
         """Append a token, opening a block where one begins; False when there is none for it in this pass."""
-        pool, table = self._pool, sequence.table
+        pool = self._pool
         length = sequence.prompt_tokens + sequence.generated + 1
         if length % pool.block_size == 1:
+            table = sequence.table
             if length // pool.block_size > table.full_blocks:
                 pool.promote(table)
             answer = pool.open(1)
@@ -106,13 +107,14 @@ class Emission:
 
     # ------------------------------------------------------------ the lockstep group
 
-    def emit_group(self, step: Step, passes: int, end_ms: float) -> None:
+    def emit_group(self, step: Step, passes: int, opened: int, end_ms: float) -> None:
         """A token in each of ``passes`` passes for every member; in the last one, which ends the step, members may end.
 
-        There must be room for the blocks. Token times but the last are noted by the caller.
+        The passes open ``opened`` blocks, for which there must be room. Token times but those of last tokens are noted
+        by the caller.
         """
-        group, pool = self._batch.group, self._pool
-        opened = group.openings_within(passes)
+        batch, pool = self._batch, self._pool
+        group = batch.group
         # Blocks of those that end serve only members behind them: what is missing has to be evicted before they end.
         if opened > pool.free:
             missing = self.missing_blocks(passes)
@@ -121,7 +123,7 @@ class Emission:
         group.advance(passes, opened)
         for sequence in group.ending.pop(group.passes, ()):
             group.leave(sequence)
-            self._batch.settle(sequence)
+            batch.settle(sequence)
             self._end(sequence, step, end_ms)
         if opened:
             pool.open(opened)

@@ -90,7 +90,7 @@ class PassPlan:
         """Whether any token was scheduled."""
         return bool(self.group_count) or any(used for used, *_ in self.work.values())
 
-    @property
     def prefill_new_tokens(self) -> int:
         """Floored mean of the prompt tokens to compute, over the prefill batch (`spec 04, 2`); not for an empty one."""
-        return max(0, self.prefill_ends // self.prefill_count - self.prefill_starts // self.prefill_count)
+        count = self.prefill_count
+        return self.prefill_ends // count - self.prefill_starts // count

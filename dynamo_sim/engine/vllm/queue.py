@@ -27,7 +27,7 @@ class WaitingQueue:
     def append(self, sequence: Sequence) -> None:
         """Queue an arrival."""
         self.waiting.append(sequence)
-        self.arrivals.add(sequence.prompt_tokens, 1)
+        self.arrivals.add(sequence.prompt_tokens)
 
     def return_to_front(self, sequence: Sequence) -> None:
         """Let a preempted sequence wait before all others."""
@@ -40,7 +40,7 @@ class WaitingQueue:
         else:
             self.waiting.remove(sequence)
         if not sequence.preempted:
-            self.arrivals.add(sequence.prompt_tokens, -1)
+            self.arrivals.remove(sequence.prompt_tokens)
 
     def preempted(self) -> list[Sequence]:
         """Those that wait for their return; they always stand before the others."""

@@ -170,13 +170,13 @@ class VllmScheduler:
         self.batch.pass_number += 1
         decode_start_ms = plan.now_ms
         if plan.prefill_count:
-            decode_start_ms += self._timing.prefill_ms(plan.prefill_count, plan.prefill_new_tokens)
+            decode_start_ms += self._timing.prefill_ms(plan.prefill_count, plan.prefill_new_tokens())
         step = Step(plan.now_ms, [decode_start_ms], True, 0, 0)
         stats = scheduled_stats(plan, self.batch.group, self.pool) if self.observed else None
         self._emission.emit(plan, step, decode_start_ms)
         for sequence in plan.rejected:
             step.signals.append((sequence.request, REJECTED))
-        if step.tokens:
+        if step.tokens and self._preemption.count:
             self._preemption.token_emitted()
         step.admissions = plan.admissions
         step.progress = bool(plan.admissions or step.tokens or step.signals or plan.did_something)
@@ -210,9 +210,9 @@ class VllmScheduler:
         ends_ms = step.ends_ms
         passes = len(ends_ms)
         # Plan about as far as stretches go before something cuts them.
-        self._planned_passes = max(MIN_PLANNED_PASSES, 2 * passes)
+        self._planned_passes = 2 * passes if passes > MIN_PLANNED_PASSES // 2 else MIN_PLANNED_PASSES
         self.tokens.group_stretch(ends_ms, step.tokens)
-        self._emission.emit_group(step, passes, ends_ms[-1])
+        self._emission.emit_group(step, passes, self.batch.group.openings_within(passes), ends_ms[-1])
 
     # ------------------------------------------------------------ KV events
 

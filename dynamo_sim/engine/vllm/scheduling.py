@@ -124,15 +124,14 @@ class PassScheduling:
             )
         length = prompt + sequence.generated
         before = sequence.computed + reused
-        known = max(0, length - before)
-        prompt_before = min(before, prompt)
-        prompt_left = prompt - prompt_before
-        if not self.chunked_prefill and prompt_left and prompt_left > plan.budget:
+        prompt_before = before if before < prompt else prompt
+        if prompt - prompt_before > plan.budget and not self.chunked_prefill:
             return BLOCKED
-        want = min(known, plan.budget)
-        if want == 0 and known > 0:
-            return BLOCKED
-        target = before + want
+        target = length if length > before else before  # all known tokens, unless the budget is smaller
+        if target - before > plan.budget:
+            if plan.budget == 0:
+                return BLOCKED
+            target = before + plan.budget
         blocks = -(-target // size)
         if blocks > sequence.table.held_blocks:
             answer = self._pool.take(sequence.table, blocks)
@@ -141,7 +140,7 @@ class PassScheduling:
                 if outcome is not SCHEDULED:
                     return outcome
         sequence.computed = target
-        prompt_part = min(target, prompt) - prompt_before
+        prompt_part = (target if target < prompt else prompt) - prompt_before
         plan.add(sequence, (target - before, prompt_part, prompt_before, prompt, length))
         return SCHEDULED
 
