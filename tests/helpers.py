@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_sim.engine.build import scheduler_factory
+from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet, Stage
 from dynamo_sim.scenario.engine_args import EngineArgs
@@ -27,6 +28,14 @@ def fleet(workers: int = 1, visible: bool = True, **engine: Any) -> Fleet:
 def request(input_tokens: int = 8, output_tokens: int = 2, index: int = 0, **more: Any) -> Request:
     """A request that arrives at 0 and is unlike every other one."""
     return Request(index, 0.0, input_tokens, output_tokens, **more)
+
+
+def pass_stats(**values: Any) -> PassStats:
+    """Forward-pass metrics with those values."""
+    stats = PassStats()
+    for name, value in values.items():
+        setattr(stats, name, value)
+    return stats
 
 
 def watched() -> Collector:

@@ -137,6 +137,15 @@ class LockstepGroup(Generic[M]):
         beyond = first + passes - size
         return opened + sum(openings[:beyond]) if beyond > 0 else opened
 
+    def openings_of(self, passes: int) -> list[int]:
+        """Blocks opened in each of the next ``passes`` passes, as long as nobody joins or leaves."""
+        openings, size = self.openings, self.block_size
+        first = (self.passes + 1) % size
+        turns = openings[first : first + passes]
+        while len(turns) < passes:
+            turns += openings[: passes - len(turns)]
+        return turns
+
     # ------------------------------------------------------------ questions
 
     def generated(self, member: M) -> int:

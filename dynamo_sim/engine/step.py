@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.workload.request import Request
 
 
@@ -25,31 +24,6 @@ FIRST_TOKEN, COMPLETED, REJECTED = SignalKind  # looking a member up in its clas
 
 Signal = tuple[Request, SignalKind]
 """An output signal. Tokens between the first and the last one change nothing outside the worker and have none."""
-
-
-@dataclass(slots=True)
-class PassStats:
-    """The forward-pass metrics of a pass (`spec 02, 11`; `spec 05, 14`); of a stretch: of its first pass.
-
-    Within a stretch only two things move: every pass adds ``decode_kv_growth`` to ``sum_decode_kv_tokens``, and
-    ``used_kv_tokens`` holds one value a pass.
-    """
-
-    num_prefill_requests: int = 0
-    sum_prefill_tokens: int = 0
-    var_prefill_length: float = 0.0
-    sum_prefill_kv_tokens: int = 0
-    num_decode_requests: int = 0
-    sum_decode_kv_tokens: int = 0
-    var_decode_kv_tokens: float = 0.0
-    num_queued_prefill: int = 0
-    sum_queued_prefill_tokens: int = 0
-    var_queued_prefill_length: float = 0.0
-    num_queued_decode: int = 0
-    sum_queued_decode_kv_tokens: int = 0
-    var_queued_decode_kv_tokens: float = 0.0
-    decode_kv_growth: int = 0
-    used_kv_tokens: Sequence[int] = (0,)
 
 
 class Step:

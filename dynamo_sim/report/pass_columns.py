@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.pass_stats import PassStats
+from dynamo_sim.engine.step import Step
 
 Columns = dict[str, NDArray[Any]]
 """Arrays of one length, by name."""

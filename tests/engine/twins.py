@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
 from dynamo_sim.engine.step import Step
@@ -23,6 +23,43 @@ RECORDED = (
     "last_token_ms",
     "emitted_tokens",
 )
+
+STATS = (
+    "num_prefill_requests",
+    "sum_prefill_tokens",
+    "var_prefill_length",
+    "sum_prefill_kv_tokens",
+    "num_decode_requests",
+    "var_decode_kv_tokens",
+    "num_queued_prefill",
+    "sum_queued_prefill_tokens",
+    "var_queued_prefill_length",
+    "num_queued_decode",
+    "sum_queued_decode_kv_tokens",
+    "var_queued_decode_kv_tokens",
+)
+
+
+@dataclass
+class PlainStats:
+    """Forward-pass metrics as the specification writes them (`spec 02, 11`)."""
+
+    num_prefill_requests: int = 0
+    sum_prefill_tokens: int = 0
+    var_prefill_length: float = 0.0
+    sum_prefill_kv_tokens: int = 0
+    num_decode_requests: int = 0
+    sum_decode_kv_tokens: int = 0
+    var_decode_kv_tokens: float = 0.0
+    num_queued_prefill: int = 0
+    sum_queued_prefill_tokens: int = 0
+    var_queued_prefill_length: float = 0.0
+    num_queued_decode: int = 0
+    sum_queued_decode_kv_tokens: int = 0
+    var_queued_decode_kv_tokens: float = 0.0
+    used_kv_tokens: tuple[int, ...] = (0,)
+    decode_kv_growth: int = 0
+
 
 FAILED = Step(0.0, [0.0], False, 0, 0)
 """In place of a step that the scheduler refuses, because requests could never end."""
@@ -74,12 +111,9 @@ def story(
             break
         if hasattr(core, "check"):
             core.check()
-        stats = {
-            name: round(value, 6) if isinstance(value, float) else value
-            for name, value in asdict(step.stats).items()
-        }
-        used, growth = stats.pop("used_kv_tokens"), stats.pop("decode_kv_growth")
-        lengths = stats.pop("sum_decode_kv_tokens")
+        stats = {name: round(getattr(step.stats, name), 6) for name in STATS}
+        used, growth = step.stats.used_kv_tokens, step.stats.decode_kv_growth
+        lengths = step.stats.sum_decode_kv_tokens
         for index, end in enumerate(step.ends_ms):
             mine = (used[index], lengths + index * growth, step.tokens, step.forwards)
             signals = [(request.index, kind) for request, kind in step.signals]

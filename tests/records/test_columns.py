@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynamo_sim.engine.step import PassStats, Step
+from dynamo_sim.engine.step import Step
 from dynamo_sim.metrics.columns import RequestColumns
 from dynamo_sim.metrics.gaps import GapLog, merged_gaps
 from dynamo_sim.metrics.levels import Level
 from dynamo_sim.metrics.lifespans import lifespans
 from dynamo_sim.metrics.records import FleetChange
 from dynamo_sim.report.pass_columns import pass_columns
+from tests.helpers import pass_stats
 from tests.report.run_records import rejected, served
 
 
@@ -52,15 +53,17 @@ def test_no_gaps_are_two_empty_arrays() -> None:
 
 def test_a_stretch_becomes_one_row_a_pass() -> None:
     one = Step(0.0, [2.0], True, 4, 4)
-    one.stats = PassStats(num_prefill_requests=4, sum_prefill_tokens=40, used_kv_tokens=(48,))
+    one.stats = pass_stats(num_prefill_requests=4, sum_prefill_tokens=40, first_used_tokens=48)
     stretch = Step(2.0, [3.0, 4.5], True, 4, 4)
-    stretch.stats = PassStats(
+    stretch.stats = pass_stats(
         num_decode_requests=4,
         sum_decode_kv_tokens=44,
         decode_kv_growth=4,
         num_queued_prefill=2,
         num_queued_decode=1,
-        used_kv_tokens=[48, 64, 64],  # one more than passes: the stretch was cut
+        first_used_tokens=48,
+        block_tokens=16,
+        opened_blocks=[1, 0],  # as many as passes: the stretch was cut
     )
     columns = pass_columns([(7, one), (7, stretch)])
     assert columns["worker_id"].tolist() == [7, 7, 7]

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dynamo_sim.engine.step import PassStats, SignalKind, Step
+from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.metrics.records import FleetChange, RunRecords
 from dynamo_sim.workload.request import Outcome, Request
+from tests.helpers import pass_stats
 
 POOL_TOKENS = 16_384
 MOST_RUNNING = 24
@@ -123,13 +124,13 @@ def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
         end = now + 6.0 + 0.04 * prompt_tokens + 0.12 * len(running) + context / 4000.0
         late = [r for r in waiting if r.arrival_ms <= now]
         step = Step(now, [end], True, len(running) + len(admitted), len(running) + len(admitted))
-        step.stats = PassStats(
+        step.stats = pass_stats(
             num_prefill_requests=len(admitted),
             sum_prefill_tokens=prompt_tokens,
             num_decode_requests=len(running),
             sum_decode_kv_tokens=context,
             num_queued_prefill=len(late),
-            used_kv_tokens=(min(context + prompt_tokens, POOL_TOKENS),),
+            first_used_tokens=min(context + prompt_tokens, POOL_TOKENS),
         )
         for request in admitted:
             request.note_admission(now, request.input_tokens // 3)
@@ -178,11 +179,11 @@ def large_run(count: int = 100_000, workers: int = 40, passes: int = 20_000, see
             ends = (now + np.cumsum(rng.lognormal(5.0, 0.5, passes // workers))).tolist()
             step = Step(now, ends, True, 8, 8)
             prefill = int(rng.random() < 0.3)
-            step.stats = PassStats(
+            step.stats = pass_stats(
                 num_prefill_requests=prefill,
                 num_decode_requests=int(rng.integers(0, 9)) + 1 - prefill,
                 decode_kv_growth=8,
-                used_kv_tokens=[int(v) for v in rng.integers(2000, POOL_TOKENS, 3)],
+                first_used_tokens=int(rng.integers(2000, POOL_TOKENS)),
             )
             records.steps.append((worker_id, step))
             now = ends[-1] + float(rng.exponential(60_000.0))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.batch import RunningBatch
 from dynamo_sim.engine.sglang.sequence import SglangSequence
-from dynamo_sim.engine.step import COMPLETED, FIRST_TOKEN, PassStats, Step
+from dynamo_sim.engine.step import COMPLETED, FIRST_TOKEN, Step
 from dynamo_sim.engine.token_log import TokenLog
 from dynamo_sim.kv.radix_cache import RadixCache
 from dynamo_sim.timing.pass_timing import PassTiming
@@ -61,7 +62,7 @@ class Decoding:
         if needed > cache.free:
             cache.evict(needed - cache.free)
         if stats is not None:
-            stats.used_kv_tokens = (max(0, self._pool_tokens - cache.available),)
+            stats.first_used_tokens = max(0, self._pool_tokens - cache.available)
         if needed <= cache.free:
             count, length = len(batch.members), batch.tokens
             decode_ms = self._timing.decode_ms(min(length, self._pool_tokens), count, length // count)

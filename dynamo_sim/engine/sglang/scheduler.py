@@ -17,7 +17,7 @@ from dynamo_sim.engine.sglang.limits import Limits
 from dynamo_sim.engine.sglang.queue import WaitingQueue
 from dynamo_sim.engine.sglang.ratio import NewTokenRatio
 from dynamo_sim.engine.sglang.sequence import SglangSequence
-from dynamo_sim.engine.sglang.stats import add_queue, scheduled_stats, stretch_stats
+from dynamo_sim.engine.sglang.stats import scheduled_stats, stretch_stats
 from dynamo_sim.engine.sglang.stretch import (
     ends_of_idle_passes,
     ends_of_passes,
@@ -177,14 +177,14 @@ class SglangScheduler:
             else:
                 raise self._dead_end()
         elif stats is not None:
-            stats.used_kv_tokens = (self.used_kv_tokens,)
+            stats.first_used_tokens = self.used_kv_tokens
         if victims:
             self.ratio.reset()
             self.queue.push_front(victims)
         self.ratio.lower(1)
         step.progress = bool(chunks or running)
         if stats is not None:
-            add_queue(stats, self.queue)
+            stats.add_queue(self.queue.arrivals, self.queue.returned)
             step.stats = stats
         return step
 
@@ -258,8 +258,8 @@ class SglangScheduler:
         step.cut(until_ms)
         if self.observed:
             used = limits.pool_tokens - cache.available
-            step.stats = stretch_stats(len(ends_ms), batch, used)
-            add_queue(step.stats, self.queue)
+            step.stats = stretch_stats(len(step.ends_ms), batch, used)
+            step.stats.add_queue(self.queue.arrivals, self.queue.returned)
         if cache.copies is not None:
             self._note_next_eviction(step)
         return step

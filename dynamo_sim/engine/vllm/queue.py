@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import takewhile
-from operator import attrgetter
 
 from dynamo_sim.engine.lengths import Lengths
 from dynamo_sim.engine.vllm.sequence import Sequence
@@ -16,13 +14,15 @@ class WaitingQueue:
     Attributes:
         waiting: all of them; the first one is to be admitted next.
         arrivals: how many never ran, and their prompt lengths.
+        returned: how many were preempted, and their lengths.
     """
 
-    __slots__ = ("arrivals", "waiting")
+    __slots__ = ("arrivals", "returned", "waiting")
 
     def __init__(self) -> None:
         self.waiting: deque[Sequence] = deque()
         self.arrivals = Lengths()
+        self.returned = Lengths()
 
     def append(self, sequence: Sequence) -> None:
         """Queue an arrival."""
@@ -32,6 +32,7 @@ class WaitingQueue:
     def return_to_front(self, sequence: Sequence) -> None:
         """Let a preempted sequence wait before all others."""
         self.waiting.appendleft(sequence)
+        self.returned.add(sequence.tokens)
 
     def remove(self, sequence: Sequence) -> None:
         """Take out the head, or who was the head before others had to make room for it."""
@@ -39,9 +40,7 @@ class WaitingQueue:
             self.waiting.popleft()
         else:
             self.waiting.remove(sequence)
-        if not sequence.preempted:
+        if sequence.preempted:
+            self.returned.remove(sequence.tokens)
+        else:
             self.arrivals.remove(sequence.prompt_tokens)
-
-    def preempted(self) -> list[Sequence]:
-        """Those that wait for their return; they always stand before the others."""
-        return list(takewhile(attrgetter("preempted"), self.waiting))

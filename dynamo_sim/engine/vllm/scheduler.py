@@ -20,7 +20,7 @@ from dynamo_sim.engine.vllm.queue import WaitingQueue
 from dynamo_sim.engine.vllm.roles import timing_of_role
 from dynamo_sim.engine.vllm.scheduling import PassScheduling
 from dynamo_sim.engine.vllm.sequence import Sequence
-from dynamo_sim.engine.vllm.stats import add_queue, scheduled_stats, stretch_stats
+from dynamo_sim.engine.vllm.stats import scheduled_stats, stretch_stats
 from dynamo_sim.engine.vllm.stretch import stretch_ends
 from dynamo_sim.engine.vllm.trtllm import WholeAnswerFits
 from dynamo_sim.kv.block_pool import BlockPool
@@ -182,7 +182,7 @@ class VllmScheduler:
         step.progress = bool(plan.admissions or step.tokens or step.signals or plan.did_something)
         self.batch.regroup()
         if stats is not None:
-            add_queue(stats, self.queue)
+            stats.add_queue(self.queue.arrivals, self.queue.returned)
             step.stats = stats
         if self.pool.events is not None:
             self.kv_events_from_ms = min(self.kv_events_from_ms, plan.now_ms)
@@ -198,7 +198,7 @@ class VllmScheduler:
         self._stretch = step = Step(now_ms, ends_ms, True, group.count, group.count)
         if self.observed:
             step.stats = stretch_stats(len(ends_ms), group, pool)
-            add_queue(step.stats, self.queue)
+            step.stats.add_queue(self.queue.arrivals, self.queue.returned)
         if pool.events is not None and group.openings_within(len(ends_ms)) > pool.free:
             self.kv_events_from_ms = min(self.kv_events_from_ms, now_ms)
         return step

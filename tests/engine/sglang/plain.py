@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from dynamo_sim.engine.step import PassStats, SignalKind, Step
+from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.workload.request import Request
+from tests.engine.twins import PlainStats
 
 
 class PlainNode:
@@ -425,7 +426,7 @@ class PlainSglang:
             else:
                 self.running.append(r)
         decode_start = now_ms + prefill_ms
-        stats = PassStats(
+        stats = PlainStats(
             num_prefill_requests=len(batch),
             sum_prefill_tokens=sum(b[1] for b in batch),
             var_prefill_length=spread([b[0].prompt for b in batch]),
@@ -456,12 +457,12 @@ class PlainSglang:
         stats.num_queued_prefill, stats.num_queued_decode = len(fresh), len(returned)
         stats.sum_queued_prefill_tokens, stats.sum_queued_decode_kv_tokens = sum(fresh), sum(returned)
         stats.var_queued_prefill_length, stats.var_queued_decode_kv_tokens = spread(fresh), spread(returned)
-        step.stats = stats
+        step.stats = stats  # type: ignore[assignment]
         step.progress = bool(batch or step.signals or step.tokens or stats.num_decode_requests)
         return step
 
     def decode(
-        self, step: Step, start_ms: float, stats: PassStats
+        self, step: Step, start_ms: float, stats: PlainStats
     ) -> tuple[list[PlainSequence], list[PlainSequence]]:
         victims: list[PlainSequence] = []
         if not self.running:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
-from dynamo_sim.engine.step import PassStats, SignalKind, Step
+from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.metrics.gaps import GapLog
 from dynamo_sim.workload.request import Request
+from tests.engine.twins import PlainStats
 from tests.engine.vllm.plain_pool import PlainPool
 
 
@@ -128,7 +129,7 @@ class PlainVllm:
             self.emit_bursts(step, start_ms)
         step.signals += [(r.request, SignalKind.REJECTED) for r in rejected]
         self.queue_stats(stats)
-        step.stats = stats
+        step.stats = stats  # type: ignore[assignment]
         busy = any(work.used for work in scheduled.values())
         step.progress = bool(admissions or step.tokens or step.signals or busy)
         return step
@@ -339,10 +340,10 @@ class PlainVllm:
 
     # ------------------------------------------------------------ forward-pass metrics (02, 11)
 
-    def scheduled_stats(self, scheduled: dict[PlainSequence, Work]) -> PassStats:
+    def scheduled_stats(self, scheduled: dict[PlainSequence, Work]) -> PlainStats:
         prefills = [w for w in scheduled.values() if w.prompt_tokens > 0]
         decodes = [w.length for w in scheduled.values() if w.prompt_tokens == 0]
-        return PassStats(
+        return PlainStats(
             num_prefill_requests=len(prefills),
             sum_prefill_tokens=sum(w.used for w in prefills),
             var_prefill_length=spread([w.prompt for w in prefills]),
@@ -353,7 +354,7 @@ class PlainVllm:
             used_kv_tokens=(self.used_kv_tokens,),
         )
 
-    def queue_stats(self, stats: PassStats) -> None:
+    def queue_stats(self, stats: PlainStats) -> None:
         prompts = [r.prompt for r in self.waiting if r.status == "waiting"]
         lengths = [len(r.tokens) for r in self.waiting if r.status == "preempted"]
         stats.num_queued_prefill, stats.num_queued_decode = len(prompts), len(lengths)
