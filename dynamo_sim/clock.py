@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from enum import IntEnum
 from heapq import heappush
 
 import simpy
 from simpy.events import NORMAL, Event
 
-LAST = 9
-"""Priority of what happens after everything else of its instant."""
+
+class Phase(IntEnum):
+    """The order of an instant: among events of one time, those of a lower phase happen first."""
+
+    EVENT = NORMAL
+    """Passes that end, startups that are over, arrivals and evaluations that are due: each reports itself."""
+    SETTLE = 9
+    """The rounds that handle what was reported (`spec 01, 6`)."""
+    CAP = 10
+    """The time cap of the run: what falls on the cap itself has been handled."""
+    SCRAPE = 11
+    """Metrics are scraped from the settled fleet."""
+    KILL = 12
+    """A draining worker whose grace period is over is killed."""
 
 
 class Timer(Event):
     """A timeout whose end is set after a process has begun to wait for it, and may be moved to an earlier time."""
 
-    def arm(self, at_ms: float, priority: int = NORMAL) -> None:
+    def arm(self, at_ms: float, phase: int = NORMAL) -> None:
         """End at the absolute time ``at_ms``."""
         self._ok = True
         self._value = None
         clock = self.env
         assert isinstance(clock, Clock)
-        entry: tuple[float, int, int, Event] = (at_ms, priority, next(clock._eid), self)
+        entry: tuple[float, int, int, Event] = (at_ms, phase, next(clock._eid), self)
         heappush(clock._queue, entry)  # type: ignore[misc]
 
     def disarmed(self) -> Timer:
@@ -30,10 +43,10 @@ class Timer(Event):
         successor.callbacks, self.callbacks = self.callbacks, []
         return successor
 
-    def moved_to(self, at_ms: float, priority: int = NORMAL) -> Timer:
+    def moved_to(self, at_ms: float, phase: int = NORMAL) -> Timer:
         """A timer that wakes whoever waits for this one at ``at_ms`` instead; this one then wakes nobody."""
         successor = self.disarmed()
-        successor.arm(at_ms, priority)
+        successor.arm(at_ms, phase)
         return successor
 
 
@@ -52,17 +65,20 @@ class Clock(simpy.Environment):
         """A timer that is not armed yet."""
         return Timer(self)
 
-    def until(self, at_ms: float, priority: int = NORMAL) -> Timer:
+    def until(self, at_ms: float, phase: int = NORMAL) -> Timer:
         """A timeout that ends at the absolute time ``at_ms``."""
         timer = Timer(self)
-        timer.arm(at_ms, priority)
+        timer.arm(at_ms, phase)
         return timer
 
     @property
-    def instant_is_complete(self) -> bool:
-        """Whether nothing else is scheduled for the present instant, what comes after `LAST` aside."""
+    def is_settled(self) -> bool:
+        """Whether nothing is scheduled in the present instant that comes before its rounds or belongs to them.
+
+        Scrapes, kills and the cap come after them and do not count.
+        """
         queue = self._queue
-        return not queue or queue[0][0] > self._now or queue[0][1] > LAST
+        return not queue or queue[0][0] > self._now or queue[0][1] > Phase.SETTLE
 
     def start(self, generator: Generator[Event, None, None]) -> simpy.Process:
         """Start a process whose failure ends `run_dry` with the very exception (SimPy would build a new one)."""

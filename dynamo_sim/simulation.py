@@ -17,10 +17,11 @@ from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.report.unserved import unserved_warnings
 from dynamo_sim.routing.round_robin import RoundRobin
+from dynamo_sim.scenario.specs import Fleet as FleetSpec
 from dynamo_sim.scenario.specs import Scenario
-from dynamo_sim.serving.aggregated import AggregatedServing
-from dynamo_sim.serving.controller import Controller, Planner, PlannerController, ScriptedTargets
-from dynamo_sim.serving.independent import IndependentServing, WorkersAreCoupled
+from dynamo_sim.serving.aggregated import AggregatedServing, PoolOptions
+from dynamo_sim.serving.controller import Controller, ScriptedTargets
+from dynamo_sim.serving.planner_bridge import Planner, PlannerController
 from dynamo_sim.serving.single import SingleWorkerServing
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.workload.build import build_source
@@ -121,20 +122,7 @@ def _garbage_collection_paused() -> Iterator[None]:
 def _run(
     scenario: Scenario, controller: Controller | None, progress: Progress | None, honour_cap: bool
 ) -> RunResult:
-    try:
-        return _serve(scenario, controller, progress, honour_cap)
-    except WorkersAreCoupled:
-        return _serve(scenario, controller, progress, honour_cap, coordinated=True)
-
-
-def _serve(
-    scenario: Scenario,
-    controller: Controller | None,
-    progress: Progress | None,
-    honour_cap: bool,
-    coordinated: bool = False,
-) -> RunResult:
-    """Build everything, run it, sum it up; ``coordinated`` forbids workers on their own."""
+    """Build everything, run it, sum it up."""
     args, limits = scenario.fleet.engine, scenario.limits
     single = scenario.fleet.workers == 1 and controller is None
     source = build_source(
@@ -153,28 +141,33 @@ def _serve(
     startup_s = args.startup_time if wanted.startup is None else wanted.expected_startup_s
     fleet = Fleet(Stage.AGGREGATED, factory, wanted.workers, startup_s)
     collector = Collector(record_passes=scenario.report.passes)
-    parts = (Clock(), fleet, source, collector)
-    options: dict[str, Any] = {
-        "max_passes": limits.max_stretch_passes,
-        "cap_ms": cap_ms,
-        "progress": progress,
-    }
-    serving: SingleWorkerServing | IndependentServing | AggregatedServing
+    serving: SingleWorkerServing | AggregatedServing
     if single:
-        serving = SingleWorkerServing(*parts, closed_loop=limits.concurrency is not None, **options)
-    elif controller is None and not source.hears_endings and not coordinated:
-        serving = IndependentServing(*parts, **options)
+        serving = SingleWorkerServing(
+            Clock(),
+            fleet,
+            source,
+            collector,
+            closed_loop=limits.concurrency is not None,
+            max_passes=limits.max_stretch_passes,
+            cap_ms=cap_ms,
+            progress=progress,
+        )
     else:
         serving = AggregatedServing(
-            *parts,
-            router=RoundRobin(),
+            Clock(),
+            fleet,
+            source,
+            collector,
+            router=RoundRobin(waits_for_workers=controller is not None and controller.waits_for_workers),
             controller=controller,
-            startup_ms=None if wanted.startup is None else startup_durations(wanted.startup, scenario.seed),
-            drain_grace_ms=None if wanted.drain_grace_s is None else wanted.drain_grace_s * 1000.0,
-            **options,
+            options=_pool_options(wanted, scenario.seed),
+            max_passes=limits.max_stretch_passes,
+            cap_ms=cap_ms,
+            progress=progress,
         )
         if controller is not None:
-            controller.attach(serving)
+            controller.attach(serving.pool, serving)
     with _garbage_collection_paused():
         serving.run()
     records = collector.records
@@ -189,3 +182,11 @@ def _serve(
     notes += unserved_warnings(records.requests, args, cap_ms)
     records.warnings = [*notes, *_skipped_lines(source.skipped), *timing.warnings()]
     return RunResult(records, scenario, summarise(records, scenario.sla))
+
+
+def _pool_options(fleet: FleetSpec, seed: int) -> PoolOptions:
+    """How the workers of a fleet start and leave."""
+    return PoolOptions(
+        startup_ms=None if fleet.startup is None else startup_durations(fleet.startup, seed),
+        drain_grace_ms=None if fleet.drain_grace_s is None else fleet.drain_grace_s * 1000.0,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from simpy.events import Event
 
-from dynamo_sim.clock import LAST, Clock
+from dynamo_sim.clock import Clock, Phase
 
 
 def test_deadlines_are_kept_to_the_bit() -> None:
@@ -45,10 +45,10 @@ def test_a_moved_timer_wakes_its_process_once_at_the_new_time() -> None:
 def test_the_last_of_an_instant_comes_after_everything_else() -> None:
     clock = Clock()
     seen = []
-    for name, priority in (("settle", LAST), ("pass", 1), ("arrival", 1)):
+    for name, priority in (("settle", Phase.SETTLE), ("pass", 1), ("arrival", 1)):
         event = clock.until(3.0, priority)
         assert event.callbacks is not None
-        event.callbacks.append(lambda _, name=name: seen.append((name, clock.instant_is_complete)))
+        event.callbacks.append(lambda _, name=name: seen.append((name, clock.is_settled)))
     clock.run_dry()
     assert seen == [("pass", False), ("arrival", False), ("settle", True)]
 
@@ -56,10 +56,10 @@ def test_the_last_of_an_instant_comes_after_everything_else() -> None:
 def test_what_comes_after_the_last_does_not_keep_an_instant_open() -> None:
     clock = Clock()
     seen = []
-    for name, priority in (("scrape", LAST + 1), ("settle", LAST)):
+    for name, priority in (("scrape", Phase.SCRAPE), ("settle", Phase.SETTLE)):
         event = clock.until(3.0, priority)
         assert event.callbacks is not None
-        event.callbacks.append(lambda _, name=name: seen.append((name, clock.instant_is_complete)))
+        event.callbacks.append(lambda _, name=name: seen.append((name, clock.is_settled)))
     clock.run_dry()
     assert seen == [("settle", True), ("scrape", True)]
 

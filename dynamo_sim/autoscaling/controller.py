@@ -18,13 +18,14 @@ from dynamo_sim.autoscaling.metrics.pipeline import MetricsPipeline, scrape_offs
 from dynamo_sim.autoscaling.metrics.sampler import Observations
 from dynamo_sim.autoscaling.policy import Loop
 from dynamo_sim.autoscaling.wiring import pipelines_for
-from dynamo_sim.clock import LAST
+from dynamo_sim.clock import Phase
 from dynamo_sim.errors import SimulationError
+from dynamo_sim.fleet.fleet import TargetEffect
 from dynamo_sim.metric_catalogue import METRICS
 from dynamo_sim.metrics.readings import Reading
 from dynamo_sim.scenario.autoscaler import MetricsSection
-from dynamo_sim.serving.aggregated import AggregatedServing
-from dynamo_sim.serving.controller import ControlledFleet, TargetEffect
+from dynamo_sim.serving.controller import ControlledFleet, ServedFleet
+from dynamo_sim.serving.pool import Pool
 
 MAX_IDLE_EVALUATIONS = 1_000_000
 """Evaluations between two requests: half a year at one every 15 s."""
@@ -81,23 +82,23 @@ class AutoscalerController:
         self._scraping = False
         self._scrape_s = math.inf  # when the next scrape is due, as far as the timer knows
 
-    def attach(self, serving: AggregatedServing) -> None:
+    def attach(self, pool: Pool, serving: ServedFleet) -> None:
         """Begin to watch a fleet that has not served anything yet."""
         reads = [loop.policy.queries for loop in self._loops]
         asked = [METRICS[query.metric] for queries in reads for query in queries or ()]
         names = frozenset(name for metric in asked for name in (metric.name, *metric.columns))
-        serving.keep_tallies(None if any(queries is None for queries in reads) else names)
+        pool.keep_tallies(None if any(queries is None for queries in reads) else names)
         self._serving = serving
-        sampler = FleetSampler(serving)
+        sampler = FleetSampler(pool, serving)
         offsets = scrape_offsets(self._seed, "fleet")
         self._pipelines, views = pipelines_for(self._loops, sampler, self._settings, offsets)
-        self._handle = _Handle(serving, self._startup_s, self._gpus_per_worker)
+        self._handle = _Handle(pool, self._startup_s, self._gpus_per_worker)
         self._autoscaler = PolicyRunner(self._loops, views, self._bounds, self._budget)
-        serving.watch_fleet(self._fleet_changed)
-        for worker_id in serving.fleet.workers:
+        pool.listen(self._fleet_changed)
+        for worker_id in pool.fleet.workers:
             self._fleet_changed("added", (worker_id,), 0.0)
             self._fleet_changed("ready", (worker_id,), 0.0)
-        self._clock = serving.clock
+        self._clock = pool.clock
         self._scrape_timer = self._clock.timer()
         if any(not pipeline.settings.perfect for pipeline in self._pipelines):
             self._scraping = True
@@ -196,36 +197,37 @@ class AutoscalerController:
             return
         at_ms = max(due_s * 1000.0, self._clock.now)
         if self._scrape_s == math.inf:
-            self._scrape_timer.arm(at_ms, LAST + 1)
+            self._scrape_timer.arm(at_ms, Phase.SCRAPE)
         else:
-            self._scrape_timer = self._scrape_timer.moved_to(at_ms, LAST + 1)
+            self._scrape_timer = self._scrape_timer.moved_to(at_ms, Phase.SCRAPE)
         self._scrape_s = due_s
 
 
 class FleetSampler:
     """Answers the metrics pipeline from the tallies of a serving fleet (`Sampler`)."""
 
-    def __init__(self, serving: AggregatedServing) -> None:
+    def __init__(self, pool: Pool, serving: ServedFleet) -> None:
+        self._pool = pool
         self._serving = serving
 
     def sample(self, worker_id: int, now_s: float, names: Sequence[str]) -> Mapping[str, float] | None:
-        tallies = self._serving.tallies
+        tallies = self._pool.tallies
         if tallies is None or worker_id not in tallies:
             return None
-        self._serving.bring_up_to_date(worker_id)
+        self._pool.bring_up_to_date(worker_id)
         values = {name: tallies[worker_id].value(name, now_s * 1000.0) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
     def sample_fleet(self, now_s: float, names: Sequence[str]) -> Mapping[str, float]:
         values = {
-            "router_queue": float(len(self._serving.held)),
-            "active_workers": float(len(self._serving.fleet.active_worker_ids())),
-            "router_queue_s": self._serving.held_ms() / 1000.0,
+            "router_queue": float(self._pool.router.queued_count),
+            "active_workers": float(len(self._pool.active_worker_ids())),
+            "router_queue_s": self._pool.router.queued_ms(self._pool.clock.now) / 1000.0,
         }
         return {name: values[name] for name in names if name in values}
 
     def observations(self, worker_id: int, metric: str, since_s: float, until_s: float) -> Observations:
-        tallies = self._serving.tallies
+        tallies = self._pool.tallies
         found = [] if tallies is None else list(tallies[worker_id].observations(metric, until_s * 1000.0))
         times = np.array([at_ms / 1000.0 for at_ms, _, _ in found], dtype=np.float64)
         values = np.array([value for _, value, _ in found], dtype=np.float64)
@@ -238,13 +240,13 @@ class FleetSampler:
 class _Handle:
     """What the loops may do with the fleet (`FleetHandle`)."""
 
-    def __init__(self, serving: AggregatedServing, startup_s: float, gpus_per_worker: int) -> None:
-        self._serving = serving
+    def __init__(self, pool: Pool, startup_s: float, gpus_per_worker: int) -> None:
+        self._pool = pool
         self._startup_s = startup_s
         self._gpus_per_worker = gpus_per_worker
 
     def fleet_view(self, now_s: float) -> FleetView:
-        fleet, tallies = self._serving.fleet, self._serving.tallies
+        fleet, tallies = self._pool.fleet, self._pool.tallies
         assert tallies is not None
         workers = []
         for worker_id in fleet.workers:
@@ -259,7 +261,7 @@ class _Handle:
         return FleetView(tuple(workers), self._startup_s, self._gpus_per_worker)
 
     def apply_target(self, target: int, now_s: float) -> TargetEffect:
-        return self._serving.apply_target(target)
+        return self._pool.apply_target(target)
 
     def hold(self, held: bool, now_s: float) -> None:
-        self._serving.holds_requests = held
+        self._pool.router.on_hold = held

@@ -41,7 +41,7 @@ class Step:
         stats: forward-pass metrics, when somebody observes the worker.
         reported_passes: passes whose metrics an observer has already been given.
         order: place of the end of its first pass among all that is due at one instant (`spec 01, 5`): the instant it
-            was queued, the round, the place in it; set by the fleet.
+            was queued, the round, the step of that round, the place in it; set by the fleet.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class Step:
         self.signals: list[Signal] = []
         self.stats: PassStats | None = None
         self.reported_passes = 0
-        self.order: tuple[float, int, float] = (0.0, 0, 0.0)
+        self.order: tuple[float, int, int, float] = (0.0, 0, 0, 0.0)
 
     @property
     def finals(self) -> list[tuple[Request, bool]]:
@@ -96,10 +96,6 @@ class Step:
             return False
         del ends[keep:]
         return True
-
-    def end_order(self, worker_id: int) -> tuple[float, int, float]:
-        """`order` of the end of its last pass; passes after the first begin in the first rounds of their instants."""
-        return self.order if len(self.ends_ms) == 1 else (self.ends_ms[-2], 1, worker_id)
 
     def has_boundary_at(self, now_ms: float) -> bool:
         """Whether a pass of it but the last one ends at ``now_ms``."""

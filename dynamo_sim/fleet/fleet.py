@@ -11,6 +11,7 @@ from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
+from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.sizes import MOST_WORKERS
 from dynamo_sim.workload.request import Outcome, Request
 
@@ -26,48 +27,21 @@ class Stage(Enum):
     DECODE = "Decode"
 
 
-class Worker:
-    """One worker: its engine core and what it is busy with."""
+@dataclass(frozen=True, slots=True)
+class TargetEffect:
+    """What a target did to a fleet.
 
-    __slots__ = ("id", "in_flight", "scheduler", "step")
+    Attributes:
+        added: ids of new workers, ascending.
+        marked: ids of active workers that were marked for removal, in that order (highest first).
+        removed: ids of marked workers that had nothing left to do and are gone, ascending.
+        cancelled: ids of starting workers whose startup was cancelled, ascending.
+    """
 
-    def __init__(self, worker_id: int, scheduler: Scheduler) -> None:
-        self.id = worker_id
-        self.scheduler = scheduler
-        self.step: Step | None = None
-        self.in_flight = 0
-
-    @property
-    def busy(self) -> bool:
-        """Whether a pass is under way."""
-        return self.step is not None
-
-    @property
-    def is_drained(self) -> bool:
-        """Whether nothing is left to do here."""
-        return self.step is None and not self.in_flight and not self.scheduler.request_count
-
-    def receive(self, request: Request) -> None:
-        """Take a request into the queue."""
-        request.worker_id = self.id
-        self.scheduler.receive(request)
-        self.in_flight += 1
-
-    def start(self, now_ms: float, max_passes: int) -> Step:
-        """Be busy with the next pass or stretch."""
-        self.step = step = self.scheduler.start(now_ms, max_passes)
-        return step
-
-    def finish(self, step: Step, now_ms: float) -> list[tuple[Request, bool]]:
-        """Be idle again: the requests that ended with the step, with "was rejected", in the engine's order."""
-        self.step = None
-        self.scheduler.finish(step)
-        finals = step.finals
-        self.in_flight -= len(finals)
-        for request, rejected in finals:
-            request.outcome = Outcome.REJECTED if rejected else Outcome.COMPLETED
-            request.ended_ms = now_ms
-        return finals
+    added: tuple[int, ...] = ()
+    marked: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()
+    cancelled: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -215,11 +189,11 @@ class Fleet:
         self._active = None
         return worker_id in self.workers
 
-    def apply_target_count(self, target: int) -> tuple[list[int], list[int], list[int]]:
-        """Scale to ``target`` workers: (added ids, newly marked ids, removed ids).
+    def apply_target_count(self, target: int) -> TargetEffect:
+        """Scale to ``target`` workers.
 
-        Leaving workers do not count and are not taken back. When there are too many, starting workers are cancelled
-        first, newest first (they are in none of the three lists), then active ones are marked, highest id first.
+        Draining workers do not count and are not taken back. When there are too many, starting workers are cancelled
+        first, newest first, then active ones are marked for removal, highest id first.
 
         Raises:
             SimulationError: more workers than any fleet has.
@@ -231,6 +205,7 @@ class Fleet:
         active = self.active_worker_ids()
         effective = len(active) + len(self.starting)
         added: list[int] = []
+        cancelled: list[int] = []
         marked: list[int] = []
         if target > effective:
             added = [self.add_worker() for _ in range(target - effective)]
@@ -238,13 +213,14 @@ class Fleet:
                 self.starting.update(added)
         else:
             excess = effective - target
-            for worker_id in sorted(self.starting, reverse=True)[:excess]:
+            cancelled = sorted(self.starting, reverse=True)[:excess]
+            for worker_id in cancelled:
                 self._drop(worker_id)
-                excess -= 1
-            marked = list(reversed(active))[:excess]
+            marked = list(reversed(active))[: excess - len(cancelled)]
             for worker_id in marked:
                 self.mark_for_removal(worker_id)
-        return added, marked, self.try_remove_drained()
+        removed = self.try_remove_drained()
+        return TargetEffect(tuple(added), tuple(marked), tuple(removed), tuple(sorted(cancelled)))
 
     # ------------------------------------------------------------ work
 
@@ -341,9 +317,9 @@ class Fleet:
             idle.remove(worker.id)
         return finals
 
-    def dead_end(self) -> str:
-        """What is stuck, and why, for a person."""
-        left = sum(worker.in_flight for worker in self.workers.values())
+    def dead_end(self, queued: int = 0) -> str:
+        """What is stuck, and why, for a person; ``queued`` requests wait in front of the fleet."""
+        left = sum(worker.in_flight for worker in self.workers.values()) + queued
         what = f"the run reached a dead end with {left} in-flight requests remaining"
         whys = ((worker.id, worker.scheduler.stuck_reason()) for worker in self.workers.values())
         reasons = [f"worker {worker_id}: {why}" for worker_id, why in whys if why]

@@ -1,122 +1,53 @@
-"""A worker and its startup as SimPy processes."""
+"""One worker of a fleet: its scheduler and the step it is busy with."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator
-from typing import Protocol
+import math
 
-import simpy
-from simpy.events import Event
-
-from dynamo_sim.clock import Clock
+from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.step import Step
-from dynamo_sim.workload.request import Request
+from dynamo_sim.workload.request import Outcome, Request
 
 
-class Coordinator(Protocol):
-    """Where processes report that their time has come."""
+class Worker:
+    """One worker: its engine core and what it is busy with."""
 
-    def pass_due(self, process: WorkerProcess) -> None:
-        """The step of a worker has ended."""
+    __slots__ = ("id", "in_flight", "scheduler", "step")
 
-    def startup_due(self, process: StartupProcess) -> None:
-        """The startup time of a worker is over (also of one that was cancelled meanwhile)."""
-
-
-class WorkerProcess:
-    """One worker: waits for the end of its step, reports it, and waits again.
-
-    The timeout of a step is armed when the coordinator starts the step, so an idle worker costs nothing, and moved to
-    an earlier pass boundary when something happens to the worker in the middle of a stretch.
-
-    Attributes:
-        step: what it is busy with, or None.
-        inbox: requests that will arrive here, by time, where they are known before they do.
-    """
-
-    def __init__(self, clock: Clock, worker_id: int, coordinator: Coordinator) -> None:
-        self.worker_id = worker_id
+    def __init__(self, worker_id: int, scheduler: Scheduler) -> None:
+        self.id = worker_id
+        self.scheduler = scheduler
         self.step: Step | None = None
-        self.inbox: deque[Request] = deque()
-        self._clock = clock
-        self._coordinator = coordinator
-        self._timer = clock.timer()
-        clock.start(self._run())
+        self.in_flight = 0
 
-    def _run(self) -> Generator[Event, None, None]:
-        while True:
-            yield self._timer
-            self._timer = self._clock.timer()
-            self._coordinator.pass_due(self)
+    @property
+    def busy(self) -> bool:
+        """Whether a pass is under way."""
+        return self.step is not None
 
-    def begin(self, step: Step) -> None:
-        """Be busy with ``step`` until its end."""
-        self.step = step
-        self._timer.arm(step.ends_ms[-1])
+    @property
+    def is_drained(self) -> bool:
+        """Whether nothing is left to do here."""
+        return self.step is None and not self.in_flight and not self.scheduler.request_count
 
-    def wake_at(self, at_ms: float) -> None:
-        """Report at ``at_ms`` although idle: a request of the inbox arrives."""
-        self._timer.arm(at_ms)
+    def receive(self, request: Request) -> None:
+        """Take a request into the queue."""
+        request.worker_id = self.id
+        self.scheduler.receive(request)
+        self.in_flight += 1
 
-    def stop(self) -> None:
-        """Never report again."""
-        self.step = None
-        self._timer.callbacks = []
-
-    def cut(self, now_ms: float) -> None:
-        """End a stretch at its first pass boundary at or after ``now_ms``."""
-        step = self.step
-        if step is not None and len(step.ends_ms) > 1 and step.cut(now_ms):
-            self._timer = self._timer.moved_to(step.ends_ms[-1])
-
-    def end_at(self, now_ms: float) -> Step | None:
-        """Be idle where a pass of a stretch ends at ``now_ms``: the stretch up to it; None where none does.
-
-        The end of the whole stretch does not count, it is reported as usual.
-        """
-        step = self.step
-        if step is None or not step.has_boundary_at(now_ms):
-            return None
-        step.cut(now_ms)
-        self.step = None
-        self._timer = self._timer.disarmed()
+    def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
+        """Be busy with the next pass or stretch; something happens to the worker at ``until_ms``."""
+        self.step = step = self.scheduler.start(now_ms, max_passes, until_ms)
         return step
 
-
-class StartupProcess:
-    """The startup of an added worker: ends at a time set from the start, unless a cancellation interrupts it.
-
-    The fleet looks up at the instant a cancelled worker would have been ready all the same (`spec 01, 5`).
-    """
-
-    def __init__(
-        self,
-        clock: Clock,
-        worker_id: int,
-        ready_ms: float,
-        order: tuple[float, int, float],
-        coordinator: Coordinator,
-    ) -> None:
-        self.worker_id = worker_id
-        self.ready_ms = ready_ms
-        self.order = order
-        self.cancelled = False
-        self.is_reported = False
-        self._clock = clock
-        self._coordinator = coordinator
-        self._process = clock.start(self._run())
-
-    def _run(self) -> Generator[Event, None, None]:
-        ready = self._clock.until(self.ready_ms)
-        try:
-            yield ready
-        except simpy.Interrupt:
-            self.cancelled = True
-            if not ready.processed:
-                yield ready
-        self._coordinator.startup_due(self)
-
-    def cancel(self) -> None:
-        """Call the startup off."""
-        self._process.interrupt("cancelled")
+    def finish(self, step: Step, now_ms: float) -> list[tuple[Request, bool]]:
+        """Be idle again: the requests that ended with the step, with "was rejected", in the engine's order."""
+        self.step = None
+        self.scheduler.finish(step)
+        finals = step.finals
+        self.in_flight -= len(finals)
+        for request, rejected in finals:
+            request.outcome = Outcome.REJECTED if rejected else Outcome.COMPLETED
+            request.ended_ms = now_ms
+        return finals

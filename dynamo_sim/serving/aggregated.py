@@ -3,67 +3,123 @@
 from __future__ import annotations
 
 import math
-from bisect import insort
-from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any
 
 from simpy.events import Event
 
-from dynamo_sim.clock import LAST
-from dynamo_sim.engine.step import Step
+from dynamo_sim.clock import Clock, Phase
+from dynamo_sim.engine.step import FIRST_TOKEN, REJECTED, Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.fleet.worker import StartupProcess, WorkerProcess
-from dynamo_sim.routing.round_robin import RoundRobin
+from dynamo_sim.fleet.collector import Collector
+from dynamo_sim.fleet.fleet import Fleet, TargetEffect
+from dynamo_sim.fleet.processes import StartupProcess, WorkerProcess
+from dynamo_sim.fleet.worker import Worker
+from dynamo_sim.routing.router import Dispatch, Router
 from dynamo_sim.serving.controller import Controller, is_due_later
+from dynamo_sim.serving.instant import Instant, RoundStep
 from dynamo_sim.serving.look_ahead import LookAhead
-from dynamo_sim.serving.observation import PassBuffer, TrafficWindow
-from dynamo_sim.workload.request import Outcome, Request
+from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
+from dynamo_sim.serving.pool import Pool
+from dynamo_sim.serving.progress import Progress
+from dynamo_sim.workload.request import Request
+from dynamo_sim.workload.source import Source
 
-MOST_VAIN_LOOKS = 10_000
-
-Order = tuple[float, int, float]
-"""Place in the reference's event queue: the instant an event was queued, the round, and the place in it."""
+MAX_IDLE_TICKS = 10_000
+"""Ticks in a row at which requests wait for a worker and nothing is on its way."""
 
 
-class AggregatedServing(LookAhead):
-    """Coordinates workers, startups, arrivals and a controller on one clock.
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """How the fleet of a pool changes.
 
-    SimPy decides *when*: a process whose time has come reports here. This class decides in which *order* things happen
-    that fall on one instant: the last process of an instant lets `_settle` run the reference's rounds.
+    Attributes:
+        startup_ms: duration of the startup of a worker, by id; None for the fleet's own.
+        drain_grace_ms: how long a draining worker may go on before it is killed; None for ever.
+    """
+
+    startup_ms: Callable[[int], float] | None = None
+    drain_grace_ms: float | None = None
+
+
+class AggregatedServing:
+    """Brings one pool of workers, a workload and a controller together on one clock.
+
+    SimPy decides *when*: a process whose time has come reports here. The rounds of an instant decide in which *order*
+    things happen that fall on it (`_settle`).
 
     Args:
-        parts: clock, fleet, source, collector.
-        router: picks a worker for a request.
+        clock: the virtual clock, at 0.
+        fleet: the workers.
+        source: the workload.
+        collector: takes the notes.
+        router: decides which worker a request goes to.
         controller: decides about the size of the fleet, or None.
-        options: as for `ChangingFleet`.
+        options: how the fleet changes.
+        max_passes: longest stretch of decode passes; 1 switches stretches off.
+        cap_ms: nothing after this time happens; None for no cap.
+        progress: called now and then with (virtual time in ms, requests ended).
+
+    Attributes:
+        pool: the fleet with its processes.
+        killed_requests: requests that failed because their worker was killed.
+        done: whether the run has come to its end.
     """
 
     def __init__(
-        self, *parts: Any, router: RoundRobin, controller: Controller | None = None, **options: Any
+        self,
+        clock: Clock,
+        fleet: Fleet,
+        source: Source,
+        collector: Collector,
+        *,
+        router: Router,
+        controller: Controller | None = None,
+        options: PoolOptions | None = None,
+        max_passes: int = 1_000_000,
+        cap_ms: float | None = None,
+        progress: Callable[[float, int], None] | None = None,
     ) -> None:
-        super().__init__(*parts, router=router, **options)
+        options = options or PoolOptions()
+        self.clock = clock
+        self.source = source
+        self.collector = collector
+        self.router = router
         self.controller = controller
+        self.cap_ms = math.inf if cap_ms is None else cap_ms
+        self.killed_requests = 0
         self.done = False
-        self._due: list[tuple[Order, WorkerProcess | StartupProcess]] = []
-        self._settle_scheduled = False
-        self._arrival_timer = self.clock.timer()
-        self._arrival_ms: float | None = None
-        self._tick_timer = self.clock.timer()
-        self._tick_due = False
-        self._begun = False
+        self._max_passes = max_passes
+        self._progress = Progress(clock, progress)
+        self._instant = Instant(clock, self._settle)
+        self.pool = Pool(
+            fleet,
+            router,
+            clock,
+            self._instant,
+            collector,
+            self,
+            requests_lost=self._requests_lost,
+            startup_ms=options.startup_ms,
+            drain_grace_ms=options.drain_grace_ms,
+        )
+        self._ahead = LookAhead(self.pool, source, self._instant, max_passes, self.cap_ms)
         self._looks_ahead = False
+        self._handled_ms = 0.0
+        self._arrival_timer = clock.timer()
+        self._arrival_ms: float | None = None
+        self._tick_timer = clock.timer()
+        self._tick_ms = math.inf
+        self._tick_due = False
+        self._ticks_begun = False
+        self._idle_ticks = 0
         self._retries_matter = False
         self._someone_is_stuck = False
-        self._vain_looks = 0
-        self._tick_ms = math.inf
-        self.held: deque[tuple[Request, float]] = deque()
-        self._held_ms = 0.0
-        self.holds_requests = False
-        self._waits_for_workers = controller is not None and controller.waits_for_workers
-        watched = controller is not None and controller.wants_passes
-        self.traffic = TrafficWindow() if watched else None
-        self.passes = PassBuffer(self.traffic) if self.traffic is not None else None
+        self.traffic: TrafficWindow | None = None
+        if controller is not None and controller.wants_passes:
+            self.traffic = TrafficWindow()
+            self.pool.observe_passes(PassBuffer(self.traffic))
 
     def run(self) -> None:
         """Serve until everything has ended, or the cap.
@@ -71,13 +127,13 @@ class AggregatedServing(LookAhead):
         Raises:
             SimulationError: requests are left that nothing can ever finish, or a request finds no worker.
         """
-        for worker_id, worker in self.fleet.workers.items():
-            self._open(worker_id)
-            self._retries_matter = worker.scheduler.retries_matter
-        self._looks_ahead = not self.source.hears_endings and not self._retries_matter
-        self._note_fleet("start", tuple(self.fleet.workers))
+        self.pool.open()
+        self._retries_matter = any(w.scheduler.retries_matter for w in self.pool.fleet.workers.values())
+        self._looks_ahead = (
+            self.router.is_oblivious and not self.source.hears_endings and not self._retries_matter
+        )
         self.clock.start(self._arrivals())
-        self._schedule_settle()
+        self._instant.schedule()
         if self.cap_ms < math.inf:
             self.clock.start(self._stop_at_cap(self.cap_ms))
         self.clock.run_dry()
@@ -89,58 +145,38 @@ class AggregatedServing(LookAhead):
     # ------------------------------------------------------------ processes report
 
     def pass_due(self, process: WorkerProcess) -> None:
-        if self.clock.now < self._horizon_ms:
+        """The step of a worker has ended, or a request of its inbox arrives."""
+        if self.clock.now < self._ahead.horizon_ms:
             self._take_turn(process)
-        else:
-            assert process.step is not None
-            self._add(process.step.end_order(process.worker_id), process)
-
-    def _is_alone(self) -> bool:
-        """Whether the process that reports is all that happens at this instant, and nothing can follow from it."""
-        return (
-            not self._due
-            and not self._tick_due
-            and not self._settle_scheduled
-            and not self.source.hears_endings
-            and not self.fleet.leaving
-            and self.clock.instant_is_complete
-        )
+            return
+        step = process.worker.step
+        assert step is not None
+        self._instant.report(self.pool.end_order(process.worker.id, step), process)
 
     def startup_due(self, process: StartupProcess) -> None:
-        # A ready event can hold back completions of its instant: they must be there, not inside a stretch.
-        now = self.clock.now
+        """The startup time of a worker is over (also of one that was cancelled meanwhile)."""
         if process.is_reported:
             return
-        for other in self._processes.values():
-            if other.step is not None and other.step.has_boundary_at(now):
-                other.cut(now)
-        self._add(process.order, process)
+        # The end of a startup can hold back completions of its instant: they must be there, not inside a stretch.
+        self.pool.cut_at_boundaries(self.clock.now)
+        self._instant.report(process.order, process)
 
-    def _add(self, order: Order, process: WorkerProcess | StartupProcess) -> None:
-        self._insert(order, process)
-        self._wake()
-
-    def _insert(self, order: Order, process: WorkerProcess | StartupProcess) -> None:
-        if self._due:
-            insort(self._due, (order, process), key=lambda item: item[0])
-        else:
-            self._due.append((order, process))
-
-    def _wake(self) -> None:
-        if not self._settle_scheduled:
-            if self.clock.instant_is_complete:
-                self._settle()
-            else:
-                self._schedule_settle()
-
-    def _schedule_settle(self) -> None:
-        self._settle_scheduled = True
-        timer = self.clock.until(self.clock.now, LAST)
-        assert timer.callbacks is not None
-        timer.callbacks.append(lambda _: self._settle())
+    def _take_turn(self, process: WorkerProcess) -> None:
+        """A worker goes on alone: nothing else can happen to it before the horizon."""
+        self._handled_ms = self.clock.now
+        pool = self.pool
+        ended = self._ahead.take_turn(process)
+        if ended:
+            if self.traffic is not None:
+                self._note_traffic(ended)
+            self._progress.ended(len(ended))
+        if pool.fleet.leaving:
+            pool.remove_drained()
+        if ended and not pool.fleet.in_flight and self._is_over():
+            self._stop()
 
     def _arrivals(self) -> Generator[Event, None, None]:
-        clock, fleet, source = self.clock, self.fleet, self.source
+        clock, fleet, source = self.clock, self.pool.fleet, self.source
         while True:
             yield self._arrival_timer
             self._arrival_timer = clock.timer()
@@ -148,13 +184,25 @@ class AggregatedServing(LookAhead):
             if not self._retries_matter and self._is_alone():
                 # Nothing else happens now: requests for busy workers just join their queues.
                 self._handled_ms = clock.now
-                self._round = 1
+                self._instant.round = 1
+                self._instant.step = RoundStep.ARRIVALS
                 for request in source.take_due(clock.now, fleet.in_flight):
                     self._arrive(request)
                 if not fleet.idle_with_work:
                     self._arm_arrivals()
                     continue
-            self._wake()
+            self._instant.wake()
+
+    def _is_alone(self) -> bool:
+        """Whether the arrival that reports is all that happens at this instant, and nothing can follow from it."""
+        return (
+            not self._instant
+            and not self._tick_due
+            and not self._instant.is_scheduled
+            and not self.source.hears_endings
+            and not self.pool.fleet.leaving
+            and self.clock.is_settled
+        )
 
     def _ticks(self) -> Generator[Event, None, None]:
         while True:
@@ -162,148 +210,165 @@ class AggregatedServing(LookAhead):
             self._tick_timer = self.clock.timer()
             self._tick_ms = math.inf
             self._tick_due = True
-            self._wake()
+            self._instant.wake()
 
     def _stop_at_cap(self, cap_ms: float) -> Generator[Event, None, None]:
-        yield self.clock.until(cap_ms, LAST + 1)
+        yield self.clock.until(cap_ms, Phase.CAP)
         if self._nothing_to_come():
             self._refuse_dead_end()
-        for process in self._processes.values():
-            step = process.step
-            if step is not None:
-                # Passes that have begun are noted to their ends, but their completions never happen.
-                process.cut(math.nextafter(cap_ms, math.inf))
-                self._handled_ms = max(self._handled_ms, step.last_start_ms, self._last_assigned_ms)
-                self.fleet.workers[process.worker_id].scheduler.finish(step)
-                self.collector.passed(process.worker_id, step)
+        begun_ms = self.pool.finish_at_cap(cap_ms)
+        if begun_ms is not None:
+            self._handled_ms = max(self._handled_ms, begun_ms, self._ahead.last_assigned_ms)
         self._stop()
 
     def _stop(self) -> None:
         self.done = True
-        for worker in self.fleet.workers.values():
-            worker.scheduler.close()
+        self.pool.close()
         self.clock.stop()
 
     # ------------------------------------------------------------ one instant
 
     def _settle(self) -> None:
         """The rounds of the present instant (`spec 01, 6`)."""
-        self._settle_scheduled = False
-        fleet, source, due = self.fleet, self.source, self._due
+        pool, fleet, source, instant = self.pool, self.pool.fleet, self.source, self._instant
         now = self._handled_ms = self.clock.now
-        self._round = 0
+        instant.begin()
         changed = True
         while changed:
-            self._round += 1
+            instant.round += 1
             changed = False
-            if due:
+            if instant:
                 changed = self._take_passes() | self._take_startups()
             next_ms = source.next_ms()
             if source.hears_endings or (next_ms is not None and next_ms <= now):
-                for request in source.take_due(now, fleet.in_flight + len(self.held)):
+                instant.step = RoundStep.ARRIVALS
+                for request in source.take_due(now, fleet.in_flight + self.router.queued_count):
                     self._arrive(request)
                     changed = True
-            if self.held:
-                changed |= self._release_held()
             if fleet.idle_with_work:
-                changed |= self._drive()
+                changed |= self._start_passes()
             if fleet.leaving:
-                removed = fleet.try_remove_drained()
-                if removed:
-                    self._close(removed)
-                    changed = True
-            if self._tick_due and not due and self.clock.instant_is_complete:
+                changed |= pool.remove_drained()
+            if self._tick_due and not instant and self.clock.is_settled:
                 self._tick_due = False
                 if not self._is_over():
                     self._tick()
-                    self._report_instant_startups()
+                    pool.report_instant_startups()
                     changed = True
-        if due:
-            # Held back by a stale ready event in a round without change: another look at the same instant.
-            self._schedule_settle()
+        if instant:
+            # Held back by a cancelled startup in a round without change: the instant begins again.
+            instant.schedule()
         elif not fleet.in_flight and self._is_over():
             self._stop()
         else:
-            if not self._begun:
+            if not self._ticks_begun:
                 self._begin_ticks()
             if self._looks_ahead:
                 # A tick that still waits for its turn in this instant can change who is active, too.
-                known = () if self.holds_requests or self._tick_due else self.fleet.active_worker_ids()
-                self._look_ahead(known, self._tick_ms)
+                known = () if self.router.on_hold or self._tick_due else fleet.active_worker_ids()
+                self.collector.records.requests += self._ahead.hand_out(known, self._tick_ms)
             self._arm_arrivals()
 
     def _take_passes(self) -> bool:
         """The completions at the head of what is due."""
-        due = self._due
+        self._instant.step = RoundStep.COMPLETIONS
         changed = False
-        while due and isinstance(process := due[0][1], WorkerProcess):
-            del due[0]
-            step, process.step = process.step, None
+        while (process := self._instant.take(WorkerProcess)) is not None:
+            worker, step = process.worker, process.worker.step
             assert step is not None
-            self._complete(process.worker_id, step)
-            self._empty_inbox(process, self.clock.now)
+            self._complete(worker, step)
+            self.pool.deliver(process, self.clock.now)
             changed = True
         return changed
 
     def _take_startups(self) -> bool:
-        """The ready events at the head of what is due; stale ones change nothing."""
-        due = self._due
+        """The ready events at the head of what is due; those of cancelled startups change nothing."""
+        self._instant.step = RoundStep.STARTUPS
         changed = False
-        while due and isinstance(startup := due[0][1], StartupProcess):
-            del due[0]
-            self._startups.pop(startup.worker_id, None)
-            if self.fleet.mark_worker_ready(startup.worker_id):
-                self._note_fleet("ready", (startup.worker_id,))
-                if self.tallies is not None:
-                    self.tallies[startup.worker_id].ready_ms = self.clock.now
+        while (startup := self._instant.take(StartupProcess)) is not None:
+            if self.pool.startup_over(startup):
+                self.pool.hand_over(self.router.release(self.pool, self.clock.now))
                 changed = True
         return changed
 
-    def _report_instant_startups(self) -> None:
-        """A startup too short for the clock to tell is over in the next round of this very instant."""
-        for startup in self._startups.values():
-            if startup.ready_ms <= self.clock.now and not startup.is_reported:
-                startup.is_reported = True
-                self._insert(startup.order, startup)
-
-    def _drive(self) -> bool:
+    def _start_passes(self) -> bool:
         """Start every pass that can start."""
-        fleet, now = self.fleet, self.clock.now
+        pool, fleet, now = self.pool, self.pool.fleet, self.clock.now
+        self._instant.step = RoundStep.PASSES
         changed = False
-        max_passes = 1 if self._someone_is_stuck else self.max_passes
+        max_passes = 1 if self._someone_is_stuck else self._max_passes
         while (completion := fleet.drive_ready(now, max_passes, self.collector)) is not None:
-            worker_id, step = completion.worker_id, completion.step
-            if step.ends_ms[-1] > now:
-                step.order = (now, self._round, worker_id)
-                self._processes[worker_id].begin(step)
+            worker, step = fleet.workers[completion.worker_id], completion.step
+            if completion.immediate:
+                self._complete(worker, step)
             else:
-                self._complete(worker_id, step)
+                pool.begin(pool.processes[worker.id], step)
             changed = True
         if self._retries_matter and self._someone_is_stuck != bool(fleet.idle_with_work):
             # A worker that cannot go on is tried again at every instant of the fleet: none may be skipped.
             self._someone_is_stuck = not self._someone_is_stuck
-            for process in self._processes.values():
+            for process in pool.processes.values():
                 process.cut(now)
         return changed
 
-    def _begin_ticks(self) -> None:
-        self._begun = True
-        if self.controller is None:
-            return
-        first = self.controller.first_tick_ms()
-        if first is not None and math.isfinite(first):
-            self.clock.start(self._ticks())
-            self._arm_tick(max(first, self.clock.now))
-        else:
-            self.traffic = self.passes = None
+    def _arrive(self, request: Request) -> None:
+        self.collector.arrived(request)
+        dispatches = self.router.submit(request, self.pool, self.clock.now)
+        if dispatches:
+            self.pool.hand_over(dispatches)
+        elif self._ticks_begun:
+            self._ask_earlier()
 
-    def _arm_tick(self, at_ms: float) -> None:
-        self._tick_ms = at_ms
-        self._tick_timer.arm(at_ms)
+    def _complete(self, worker: Worker, step: Step) -> None:
+        """All consequences of the end of a step (`spec 01, 6.2`), one output signal after the other."""
+        pool, router, now = self.pool, self.router, self.clock.now
+        pool.complete(worker, step)
+        if not step.signals:
+            return
+        ended = step.finals
+        if not router.hears_signals:
+            if ended:
+                self._leave(ended)
+            return
+        for request, kind in step.signals:
+            if kind is FIRST_TOKEN:
+                pool.hand_over(router.prefill_completed(request, pool, now))
+            else:
+                released = router.freed(request, pool, now)
+                self._leave([(request, kind is REJECTED)])
+                pool.hand_over(released)
+
+    def _leave(self, ended: list[tuple[Request, bool]]) -> None:
+        """Requests have left the fleet, in this order, each with "was rejected"."""
+        if self.traffic is not None:
+            self._note_traffic(ended)
+        if self.source.hears_endings:
+            for request, rejected in ended:
+                self.source.ended(request, self.clock.now, rejected)
+        self._progress.ended(len(ended))
+
+    def _note_traffic(self, ended: list[tuple[Request, bool]]) -> None:
+        assert self.traffic is not None
+        for request, rejected in ended:
+            if not rejected:
+                self.traffic.completed(request)
+
+    def _requests_lost(self, requests: list[Request]) -> None:
+        """Requests of a killed worker have failed."""
+        now, released = self.clock.now, list[Dispatch]()
+        for request in requests:
+            if self.router.hears_signals:
+                released += self.router.freed(request, self.pool, now)
+            if self.source.hears_endings:
+                self.source.ended(request, now, rejected=True)
+        self.killed_requests += len(requests)
+        self._progress.ended(len(requests))
+        self.pool.hand_over(released)
+        self._instant.schedule()
 
     def _arm_arrivals(self) -> None:
         next_ms = self.source.next_ms()
-        if next_ms is None or (self._looks_ahead and self.clock.now < self._horizon_ms < next_ms):
+        if next_ms is None or (self._looks_ahead and self.clock.now < self._ahead.horizon_ms < next_ms):
             return
         if self._arrival_ms is None:
             self._arrival_ms = next_ms
@@ -312,173 +377,103 @@ class AggregatedServing(LookAhead):
             self._arrival_ms = next_ms
             self._arrival_timer = self._arrival_timer.moved_to(next_ms)
 
-    def _arrive(self, request: Request) -> None:
-        self.collector.arrived(request)
-        if self._waits_for_workers and (self.holds_requests or not self.fleet.has_active_workers):
-            self.held.append((request, self.clock.now))
-            self._report_waiting()
-        else:
-            self._dispatch(request)
+    # ------------------------------------------------------------ scaling
 
-    def _report_waiting(self) -> None:
+    def _begin_ticks(self) -> None:
+        self._ticks_begun = True
+        if self.controller is None:
+            return
+        first = self.controller.first_tick_ms()
+        if first is not None and math.isfinite(first):
+            self.clock.start(self._ticks())
+            self._arm_tick(max(first, self.clock.now))
+        else:
+            self._end_ticks()
+
+    def _arm_tick(self, at_ms: float) -> None:
+        self._tick_ms = at_ms
+        self._tick_timer.arm(at_ms)
+
+    def _ask_earlier(self) -> None:
         """Let the controller be asked earlier, if it wants to, for a request that waits for a worker."""
-        assert self.controller is not None
-        asked_ms = self.controller.request_waits(self.clock.now) if self._begun else None
+        asked_ms = None if self.controller is None else self.controller.request_waits(self.clock.now)
         if asked_ms is not None and asked_ms < self._tick_ms:
             self._tick_ms = asked_ms
             self._tick_timer = self._tick_timer.moved_to(asked_ms)
 
-    def _dispatch(self, request: Request) -> None:
-        now = self.clock.now
-        worker_id = self.router.pick(self.fleet.active_worker_ids())
-        process = self._processes[worker_id]
-        if self._round == 1:  # a pass that ends now has ended before anybody arrives
-            ended = process.end_at(now)
-            if ended is not None:
-                self._complete(worker_id, ended)
-        self._empty_inbox(process, now)  # who came before stands before it
-        self.fleet.dispatch(worker_id, request)
-        process.cut(math.nextafter(now, math.inf))
-        if self.tallies is not None:
-            self.tallies[worker_id].given(request, now)
-
-    def _release_held(self) -> bool:
-        """Let the requests in that waited in front of the fleet."""
-        if self.holds_requests or not self.fleet.has_active_workers:
-            return False
-        while self.held:
-            request, since_ms = self.held.popleft()
-            self._held_ms += self.clock.now - since_ms
-            self._dispatch(request)
-        return True
-
-    def _lose(self, requests: list[Request], undelivered: list[Request]) -> None:
-        now = self.clock.now
-        self._in_inboxes -= len(undelivered)
-        for request in undelivered:
-            request.outcome = Outcome.FAILED
-            request.ended_ms = now
-        for request in (*requests, *undelivered):
-            if self.source.hears_endings:
-                self.source.ended(request, now, rejected=True)
-        self.killed_requests += len(requests) + len(undelivered)
-        self._count_ended(len(requests) + len(undelivered))
-        self._schedule_settle()
-
-    def _complete(self, worker_id: int, step: Step) -> None:
-        """All consequences of the end of a step (`spec 01, 6.2`)."""
-        now = self.clock.now
-        finals = self.fleet.complete(self.fleet.workers[worker_id], step, now)
-        if self.collector.record_passes:
-            self.collector.passed(worker_id, step)
-        if self.passes is not None:
-            self.passes.ended(worker_id, step, now, self._round)
-        tally = None if self.tallies is None else self.tallies[worker_id]
-        if tally is not None:
-            tally.passed(step)
-        if not finals:
-            return
-        if tally is not None:
-            for request, _ in finals:
-                tally.ended(request, now)
-        for request, rejected in finals:
-            if self.traffic is not None and not rejected:
-                self.traffic.completed(request)
-            if self.source.hears_endings:
-                self.source.ended(request, now, rejected)
-        self._count_ended(len(finals))
-
-    # ------------------------------------------------------------ scaling
-
     def _tick(self) -> None:
         assert self.controller is not None
         now = self.clock.now
+        self._instant.step = RoundStep.TICK
         next_ms = self.controller.on_tick(now, self)
+        self.pool.hand_over(self.router.release(self.pool, now))
         if next_ms is not None and is_due_later(next_ms, now):
             if self._nothing_to_come():
                 self._refuse_dead_end()
-            self._check_patience()
+            self._check_idle_ticks()
             self._arm_tick(next_ms)
         else:
-            self.traffic = self.passes = None
+            self._end_ticks()
 
-    def _observes_passes(self) -> bool:
-        return self.passes is not None
+    def _end_ticks(self) -> None:
+        self.traffic = self.pool.passes = None
+
+    def apply_target(self, target: int) -> TargetEffect:
+        """Scale to ``target`` workers."""
+        return self.pool.apply_target(target)
 
     def metrics(self) -> dict[str, Any]:
         """What the fleet shows a planner now; empties the buffers."""
-        now = self.clock.now
-        snapshots: list[dict[str, Any]] = []
-        traffic: dict[str, Any] = {}
-        if self.passes is not None and self.traffic is not None:
-            for process in self._processes.values():
-                if process.step is not None:
-                    self.passes.under_way(process.worker_id, process.step, now)
-            snapshots = self.passes.take()
-            traffic = self.traffic.take(now)
+        now, fleet = self.clock.now, self.pool.fleet
         return {
             "now_ms": now,
             "prefill_fpm_snapshots": [],
-            "decode_fpm_snapshots": snapshots,
+            "decode_fpm_snapshots": self.pool.pass_snapshots(),
             "active_prefill_count": 0,
-            "active_decode_count": len(self.fleet.active_worker_ids()),
+            "active_decode_count": len(fleet.active_worker_ids()),
             "total_prefill_count": 0,
-            "total_decode_count": self.fleet.worker_count,
-            "traffic": traffic,
+            "total_decode_count": fleet.worker_count,
+            "traffic": {} if self.traffic is None else self.traffic.take(now),
         }
-
-    def held_ms(self) -> float:
-        """Time that requests have waited in front of the fleet so far, summed over them, in ms."""
-        return self._held_ms + sum(self.clock.now - since_ms for _, since_ms in self.held)
 
     def idle_until_ms(self) -> float | None:
         """When the next request arrives, in ms; None while there is something to do, or where it is not known."""
-        fleet = self.fleet
-        if fleet.in_flight or fleet.busy_count or self._in_inboxes or self.held:
-            return None
-        return self.source.next_ms()
+        return None if self.pool.is_working else self.source.next_ms()
 
     # ------------------------------------------------------------ the end
 
     def _is_over(self) -> bool:
-        """Whether nothing is under way, in flight or to come (`spec 01, 7`)."""
-        fleet = self.fleet
-        return (
-            not fleet.in_flight
-            and not fleet.busy_count
-            and not self._in_inboxes
-            and not self.held
-            and self.source.exhausted()
-            and fleet.is_drained
-        )
+        """Whether nothing is in progress, in flight or to come (`spec 01, 7`)."""
+        return not self.pool.is_working and self.source.exhausted() and self.pool.fleet.is_drained
 
     def _nothing_to_come(self) -> bool:
         """Whether requests are left but nothing can set anything going again."""
         return (
             not self._is_over()
-            and not self.fleet.busy_count
-            and not self._startups
-            and not self._due
-            and not self._in_inboxes
-            and not self.held
+            and not self.pool.fleet.busy_count
+            and not self.pool.startups
+            and not self._instant
+            and not self.pool.inbox_count
+            and not self.router.queued_count
             and self.source.next_ms() is None
         )
 
-    def _check_patience(self) -> None:
-        """Refuse to look for ever at requests that wait for a worker nobody orders."""
-        waits = self.held and not self.fleet.busy_count and self.source.next_ms() is None
-        self._vain_looks = self._vain_looks + 1 if waits else 0
-        if self._vain_looks > MOST_VAIN_LOOKS:
+    def _check_idle_ticks(self) -> None:
+        """Fail after `MAX_IDLE_TICKS` ticks with queued requests and no worker that becomes ready."""
+        queued = self.router.queued_count
+        waits = queued and not self.pool.fleet.busy_count and self.source.next_ms() is None
+        self._idle_ticks = self._idle_ticks + 1 if waits else 0
+        if self._idle_ticks > MAX_IDLE_TICKS:
             raise SimulationError(
-                f"{len(self.held)} requests wait for a worker, and none has become ready in {MOST_VAIN_LOOKS:,} looks "
+                f"{queued} requests wait for a worker, and none has become ready in {MAX_IDLE_TICKS:,} evaluations "
                 "of the policy: it orders none, or takes them back before their startup is over; allow it to scale up "
                 "from 0, or keep at least one worker"
             )
 
     def _refuse_dead_end(self) -> None:
-        if self.held and not self.fleet.in_flight:
+        if self.router.queued_count and not self.pool.fleet.in_flight:
             raise SimulationError(
-                f"{len(self.held)} requests wait for a worker, and nothing will bring one: the policy has stopped "
-                "looking, or was never going to scale up from 0; keep at least one worker"
+                f"{self.router.queued_count} requests wait for a worker, and nothing will bring one: the policy has "
+                "stopped looking, or was never going to scale up from 0; keep at least one worker"
             )
-        raise SimulationError(self.fleet.dead_end())
+        raise SimulationError(self.pool.fleet.dead_end(self.router.queued_count))

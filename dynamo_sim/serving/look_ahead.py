@@ -1,104 +1,116 @@
-"""Requests handed out before they arrive, and workers that go on alone with them."""
+"""Requests handed out before they arrive, and workers that go on alone with them (`spec 01, 15`)."""
 
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Sequence
-from typing import Any
 
-from dynamo_sim.fleet.worker import WorkerProcess
-from dynamo_sim.routing.round_robin import RoundRobin
-from dynamo_sim.serving.changing_fleet import ChangingFleet
+from dynamo_sim.fleet.processes import WorkerProcess
+from dynamo_sim.serving.instant import Instant
+from dynamo_sim.serving.pool import Pool
+from dynamo_sim.workload.request import Request
+from dynamo_sim.workload.source import Source
 
 
-class LookAhead(ChangingFleet):
-    """Knows the worker of every request up to a *horizon*.
+class LookAhead:
+    """Knows the worker of every request up to a *horizon*: the next time that can change who is active.
 
-    Where no later arrival depends on an earlier request that is the next time a tick or a startup can change who is
-    active (`spec 01, 15`). Such requests are put into the inboxes of their workers, and until the horizon every
-    worker takes its turns alone.
+    With an oblivious router and a workload in which no later arrival depends on an earlier request, requests can be put
+    into the inboxes of their workers ahead of time. Up to the horizon every worker then goes on alone, from one of
+    its own events to the next.
 
     Args:
-        router: picks a worker for a request.
+        pool: the workers.
+        source: the workload.
+        instant: the order of the present instant.
+        max_passes: longest stretch of decode passes.
+        cap_ms: nothing after this time happens.
+
+    Attributes:
+        horizon_ms: up to here, and not including it, workers go on alone.
+        last_assigned_ms: arrival of the last request that was handed out ahead.
     """
 
-    def __init__(self, *parts: Any, router: RoundRobin, **options: Any) -> None:
-        super().__init__(*parts, **options)
-        self.router = router
-        self._horizon_ms = 0.0
-        self._handled_ms = 0.0
-        self._in_inboxes = 0
-        self._last_assigned_ms = 0.0
+    def __init__(self, pool: Pool, source: Source, instant: Instant, max_passes: int, cap_ms: float) -> None:
+        self.horizon_ms = 0.0
+        self.last_assigned_ms = 0.0
+        self._pool = pool
+        self._source = source
+        self._instant = instant
+        self._max_passes = max_passes
+        self._cap_ms = cap_ms
 
-    def _is_over(self) -> bool:
-        """Whether nothing is under way, in flight or to come."""
-        raise NotImplementedError
-
-    def _stop(self) -> None:
-        """End the run."""
-        raise NotImplementedError
-
-    def _look_ahead(self, active: Sequence[int], tick_ms: float) -> None:
-        """Hand the requests that come before ``tick_ms`` and the end of any startup to the workers ``active``."""
-        startups = (startup.ready_ms for startup in self._startups.values())
-        self._horizon_ms = min(tick_ms, *startups, math.inf) if active else self.clock.now
-        last_ms = min(math.nextafter(self._horizon_ms, -math.inf), self.cap_ms)
+    def hand_out(self, active: Sequence[int], tick_ms: float) -> list[Request]:
+        """Give the requests that come before ``tick_ms`` and before any startup is over to the workers ``active``."""
+        pool = self._pool
+        if not active:
+            self.horizon_ms = pool.clock.now
+            return []
+        self.horizon_ms = min(tick_ms, pool.next_change_ms())
+        last_ms = min(math.nextafter(self.horizon_ms, -math.inf), self._cap_ms)
+        requests = self._source.take_due(last_ms, 0)
+        if not requests:
+            return requests
+        processes, pick = pool.processes, pool.router.pick
         touched: dict[WorkerProcess, None] = {}
-        requests = self.source.take_due(last_ms, 0) if active else []
         for request in requests:
-            process = self._processes[self.router.pick(active)]
+            process = processes[pick(active)]
             process.inbox.append(request)
             touched[process] = None
-        self.collector.records.requests += requests
-        self._in_inboxes += len(requests)
-        if requests:
-            self._last_assigned_ms = requests[-1].arrival_ms
+        pool.inbox_count += len(requests)
+        self.last_assigned_ms = requests[-1].arrival_ms
         for process in touched:
-            if process.step is None:
+            if process.worker.step is None:
                 process.wake_at(process.inbox[0].arrival_ms)
             else:
                 process.cut(process.inbox[0].arrival_ms)
+        return requests
 
-    def _take_turn(self, process: WorkerProcess) -> None:
-        """What the rounds of an instant come to for a worker that has it to itself."""
-        now = self._handled_ms = self.clock.now
-        fleet, inbox = self.fleet, process.inbox
-        worker = fleet.workers[process.worker_id]
-        self._round = 1
-        if process.step is not None:
-            step, process.step = process.step, None
-            self._complete(worker.id, step)
-        self._empty_inbox(process, now)
-        while worker.scheduler.request_count:
-            started = fleet.start(worker, now, self.max_passes)
-            if started is None:
+    def take_turn(self, process: WorkerProcess) -> list[tuple[Request, bool]]:
+        """What the rounds of an instant come to for a worker that has it to itself; the requests that ended.
+
+        A plain copy of one round for one worker: its step completes, its arrivals join its queue, passes of no time are
+        done, and the next pass starts. This runs once for nearly everything that happens in a run.
+        """
+        pool, worker, inbox = self._pool, process.worker, process.inbox
+        fleet, scheduler, now = pool.fleet, worker.scheduler, pool.clock.now
+        self._instant.round = 1
+        ended: list[tuple[Request, bool]] = []
+        step = worker.step
+        if step is not None:
+            fleet.busy_count -= 1
+        while True:
+            if step is not None:
+                finals = worker.finish(step, now)
+                fleet.in_flight -= len(finals)
+                pool.note_completion(worker.id, step, finals)
+                ended = ended + finals if ended else finals
+            if inbox and inbox[0].arrival_ms <= now:
+                self._receive(process, now)
+            if not scheduler.request_count:
                 break
-            if started.ends_ms[-1] > now:
-                started.order = (now, 1, worker.id)
-                if inbox:
-                    started.cut(inbox[0].arrival_ms)
-                process.begin(started)
-                return
-            self._complete(worker.id, started)
+            step = worker.start(now, self._max_passes, inbox[0].arrival_ms if inbox else self._cap_ms)
+            if step.ends_ms[-1] > now:
+                fleet.busy_count += 1
+                pool.begin(process, step)
+                return ended
+            if not step.progress:
+                worker.step = None
+                if worker.id not in fleet.idle_with_work:
+                    insort(fleet.idle_with_work, worker.id)
+                break
         if inbox:
             process.wake_at(inbox[0].arrival_ms)
-        if fleet.leaving:
-            self._close(fleet.try_remove_drained())
-        if not fleet.in_flight and self._is_over():
-            self._stop()
+        return ended
 
-    def _empty_inbox(self, process: WorkerProcess, now_ms: float) -> None:
-        """Let the requests in that have arrived by now."""
-        inbox = process.inbox
+    def _receive(self, process: WorkerProcess, now_ms: float) -> None:
+        """Let the requests of the inbox in that have arrived by now."""
+        pool, worker, inbox = self._pool, process.worker, process.inbox
         while inbox and inbox[0].arrival_ms <= now_ms:
-            self._in_inboxes -= 1
             request = inbox.popleft()
-            self.fleet.dispatch(process.worker_id, request)
-            if self.tallies is not None:
-                self.tallies[process.worker_id].given(request, request.arrival_ms)
-
-    def bring_up_to_date(self, worker_id: int) -> None:
-        """Let the requests in that have arrived at a worker by now, as far as they are known in advance."""
-        process = self._processes.get(worker_id)
-        if process is not None and process.step is not None:
-            self._empty_inbox(process, self.clock.now)
+            worker.receive(request)
+            pool.inbox_count -= 1
+            pool.fleet.in_flight += 1
+            if pool.tallies is not None:
+                pool.tallies[worker.id].given(request, request.arrival_ms)

@@ -20,6 +20,12 @@ def run_to_end(pool: Fleet, now_ms: float = 0.0) -> float:
     return now_ms
 
 
+def scaled(pool: Fleet, target: int) -> tuple[list[int], list[int], list[int]]:
+    """What a target did: ids added, newly marked, removed."""
+    effect = pool.apply_target_count(target)
+    return list(effect.added), list(effect.marked), list(effect.removed)
+
+
 def test_first_workers_are_active_at_once_whatever_the_startup_time() -> None:
     assert fleet(3, startup_time=60.0).active_worker_ids() == (0, 1, 2)
 
@@ -32,23 +38,23 @@ def test_startup_time_is_seconds_and_zero_means_none() -> None:
 
 def test_growing_with_startup_keeps_the_old_workers_active_only() -> None:
     pool = fleet(2, startup_time=10.0)
-    assert pool.apply_target_count(4) == ([2, 3], [], [])
+    assert scaled(pool, 4) == ([2, 3], [], [])
     assert pool.active_worker_ids() == (0, 1)
     assert pool.worker_count == 4
 
 
 def test_growing_without_startup_is_active_at_once() -> None:
     pool = fleet(1)
-    assert pool.apply_target_count(3) == ([1, 2], [], [])
+    assert scaled(pool, 3) == ([1, 2], [], [])
     assert pool.active_worker_ids() == (0, 1, 2)
 
 
 def test_scale_down_cancels_pending_startups_first_newest_first() -> None:
     pool = fleet(2, startup_time=10.0)
     pool.apply_target_count(4)
-    assert pool.apply_target_count(3) == ([], [], [])
+    assert scaled(pool, 3) == ([], [], [])
     assert pool.starting == {2}
-    assert pool.apply_target_count(2) == ([], [], [])
+    assert scaled(pool, 2) == ([], [], [])
     assert pool.starting == set() and pool.active_worker_ids() == (0, 1)
 
 
@@ -57,21 +63,21 @@ def test_scale_down_marks_active_workers_only_for_the_rest_highest_first() -> No
     for worker_id in (0, 1, 2):
         pool.dispatch(worker_id, request(index=worker_id))
     pool.apply_target_count(5)
-    assert pool.apply_target_count(1) == ([], [2, 1], [])
+    assert scaled(pool, 1) == ([], [2, 1], [])
     assert pool.active_worker_ids() == (0,)
     assert pool.worker_count == 3
 
 
 def test_an_idle_worker_is_removed_when_it_is_marked() -> None:
     pool = fleet(3)
-    assert pool.apply_target_count(1) == ([], [2, 1], [1, 2])
+    assert scaled(pool, 1) == ([], [2, 1], [1, 2])
     assert pool.worker_count == 1
 
 
 def test_a_marked_worker_drains_before_it_leaves() -> None:
     pool = fleet(2)
     pool.dispatch(1, request())
-    assert pool.apply_target_count(1) == ([], [1], [])
+    assert scaled(pool, 1) == ([], [1], [])
     assert pool.try_remove_drained() == []
     run_to_end(pool)
     assert pool.try_remove_drained() == [1]
@@ -81,7 +87,7 @@ def test_leaving_workers_are_not_taken_back() -> None:
     pool = fleet(2)
     pool.dispatch(1, request())
     pool.apply_target_count(1)
-    assert pool.apply_target_count(2) == ([2], [], [])
+    assert scaled(pool, 2) == ([2], [], [])
     assert pool.active_worker_ids() == (0, 2)
 
 
@@ -89,7 +95,7 @@ def test_ids_are_never_used_again_not_even_those_of_cancelled_workers() -> None:
     pool = fleet(1, startup_time=5.0)
     pool.apply_target_count(3)
     pool.apply_target_count(1)
-    assert pool.apply_target_count(2)[0] == [3]
+    assert scaled(pool, 2)[0] == [3]
 
 
 def test_target_zero_leaves_no_active_worker() -> None:

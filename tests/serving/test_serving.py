@@ -11,6 +11,7 @@ import pytest
 
 from dynamo_sim import simulation
 from dynamo_sim.errors import SimulationError
+from dynamo_sim.routing.round_robin import RoundRobin
 from tests.parity.answer import answer
 from tests.parity.cases import to_scenario
 from tests.parity.random_cases import build
@@ -26,21 +27,13 @@ def uncoupled_cases() -> list[dict[str, Any]]:
     return [case for case in cases if case["engine"]["engine_type"] != "sglang"]
 
 
-def test_independent_workers_give_the_coordinator_s_answers_to_the_bit(
+def test_workers_that_look_ahead_give_the_answers_of_rounds_at_every_instant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cases = uncoupled_cases()
     alone = [answer(case) for case in cases]
     assert sum("error" not in result for result in alone) > 50
-
-    def coordinated(
-        clock: Any, fleet: Any, source: Any, collector: Any, **shared: Any
-    ) -> simulation.AggregatedServing:
-        return simulation.AggregatedServing(
-            clock, fleet, source, collector, router=simulation.RoundRobin(), **shared
-        )
-
-    monkeypatch.setattr(simulation, "IndependentServing", coordinated)
+    monkeypatch.setattr(RoundRobin, "is_oblivious", False)
     together = [answer(case) for case in cases]
     for case, left, right in zip(cases, alone, together, strict=True):
         if "error" in left:

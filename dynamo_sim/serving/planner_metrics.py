@@ -6,9 +6,11 @@ from operator import attrgetter
 from typing import Any
 
 from dynamo_sim.engine.step import Step
+from dynamo_sim.fleet.processes import EventOrder
 from dynamo_sim.workload.request import Request
 
-Order = tuple[float, int, int, float, float, float]
+RowOrder = tuple[float, int, int, float, int, int, float]
+"""When a pass ended, the round and whether it took no time, and the `EventOrder` of its end."""
 
 SNAPSHOT_FIELDS = (
     "num_prefill_requests",
@@ -91,40 +93,43 @@ class PassBuffer:
 
     def __init__(self, traffic: TrafficWindow) -> None:
         self._traffic = traffic
-        self._rows: list[tuple[Order, int, Step, int]] = []
+        self._rows: list[tuple[RowOrder, int, Step, int]] = []
         self._immediate = 0
 
-    def ended(self, worker_id: int, step: Step, now_ms: float, round_number: int) -> None:
-        """Note a step that ended in that round of the present instant."""
+    def ended(self, worker_id: int, step: Step, order: EventOrder, now_ms: float, round_number: int) -> None:
+        """Note a step that ended in that round of the present instant; ``order`` is the place of its end."""
         last = len(step.ends_ms) - 1
         if step.ends_ms[last] == step.start_ms:
             # Passes of no time ran in the round, after the completions.
             for index in range(last + 1):
                 self._immediate += 1
-                order = (now_ms, round_number, 1, float(worker_id), 0.0, float(self._immediate))
-                self._rows.append((order, worker_id, step, index))
+                place = (now_ms, round_number, 1, float(worker_id), 0, 0, float(self._immediate))
+                self._rows.append((place, worker_id, step, index))
             self._count(step, last + 1)
             return
-        self._passes(worker_id, step, last)
-        self._rows.append(((now_ms, round_number, 0, *step.end_order(worker_id)), worker_id, step, last))
+        self._passes(worker_id, step, order[2], last)
+        self._rows.append(((now_ms, round_number, 0, *order), worker_id, step, last))
         self._count(step, 1)
 
-    def under_way(self, worker_id: int, step: Step, now_ms: float) -> None:
+    def in_progress(self, worker_id: int, step: Step, passes_step: int, now_ms: float) -> None:
         """Note the passes of a stretch that have ended although the stretch has not."""
         ends = step.ends_ms
         last = step.reported_passes
         while last < len(ends) - 1 and ends[last] <= now_ms:
             last += 1
-        self._passes(worker_id, step, last)
+        self._passes(worker_id, step, passes_step, last)
 
-    def _passes(self, worker_id: int, step: Step, stop: int) -> None:
+    def _passes(self, worker_id: int, step: Step, passes_step: int, stop: int) -> None:
         first = step.reported_passes
         for index in range(first, stop):
             if index:
-                order: Order = (step.ends_ms[index], 1, 0, step.ends_ms[index - 1], 1, worker_id)
+                place: RowOrder = (
+                    *(step.ends_ms[index], 1, 0),
+                    *(step.ends_ms[index - 1], 1, passes_step, float(worker_id)),
+                )
             else:
-                order = (step.ends_ms[0], 1, 0, step.start_ms, step.order[1], step.order[2])
-            self._rows.append((order, worker_id, step, index))
+                place = (step.ends_ms[0], 1, 0, *step.order)
+            self._rows.append((place, worker_id, step, index))
         step.reported_passes = stop
         self._count(step, stop - first)
 
