@@ -1,4 +1,4 @@
-"""The engine core of a worker from its arguments."""
+"""The scheduler of a worker from its arguments."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def scheduler_factory(
     capped: bool = False,
     interner: PrefixInterner | None = None,
 ) -> Callable[[int], Scheduler]:
-    """A function that makes the core of the worker with a given id.
+    """A function that makes the scheduler of the worker with a given id.
 
     Workers of one fleet share the timing (and its caches); each has a stream of its own for speculative decoding
-    (`spec 04, 6.3`). In a ``capped`` run requests may keep a worker busy in vain.
+    (`spec 04, 6.3`). In a ``capped`` run requests that never end are no error.
 
     Args:
         interner: names the prefixes of the run; a router and all workers must use the same one.

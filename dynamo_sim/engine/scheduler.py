@@ -13,7 +13,7 @@ from dynamo_sim.workload.request import Request
 
 
 class Scheduler(Protocol):
-    """The core of one worker: it knows no SimPy and no other worker (`spec 01, 16`).
+    """The engine of one worker: it knows no SimPy and no other worker (`spec 01, 16`).
 
     The life of a step is ``step = start(now, max_passes)``, perhaps `Step.cut`, then ``finish(step)``. What a
     first pass changes is changed at its start; what the passes after it change, at the finish, so that a step can
@@ -29,7 +29,7 @@ class Scheduler(Protocol):
 
     @property
     def request_count(self) -> int:
-        """Requests in the core, waiting or running."""
+        """Requests in the engine, waiting or running."""
 
     @property
     def waiting_count(self) -> int:
@@ -40,7 +40,7 @@ class Scheduler(Protocol):
         """Requests that lost their place so far (SGLang: retractions)."""
 
     def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
-        """Tokens of KV room held at a time at or after the start of ``step``, the one under way."""
+        """KV tokens held at ``now_ms``, at or after the start of ``step``, the one in progress."""
 
     @property
     def block_size(self) -> int:
@@ -48,11 +48,11 @@ class Scheduler(Protocol):
 
     @property
     def used_kv_tokens(self) -> int:
-        """Tokens of KV room that are held (vLLM: whole blocks with an owner)."""
+        """KV tokens held now (vLLM: whole blocks with an owner)."""
 
     @property
     def total_kv_tokens(self) -> int:
-        """Tokens of KV room in all."""
+        """KV tokens the worker can hold."""
 
     def receive(self, request: Request) -> None:
         """Queue a request; it plays no part before the next pass starts."""
@@ -87,10 +87,10 @@ class Scheduler(Protocol):
         """
 
     def live_requests(self) -> list[Request]:
-        """Requests in the core, waiting or running."""
+        """Requests in the engine, waiting or running."""
 
     def close(self) -> None:
         """Write what running requests have generated so far on their `Request` objects (the run is over)."""
 
     def stuck_reason(self) -> str | None:
-        """Why the requests in the core cannot go on, for a person; None when it is empty."""
+        """Why the requests in the engine cannot go on, for a person; None when it is empty."""

@@ -1,4 +1,4 @@
-"""What a worker does between two looks of the fleet: one pass, or a stretch of decode passes."""
+"""What a worker does between two decisions: one pass, or a stretch of decode passes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Step:
         signals: output signals of the last pass, in the engine's order; complete after `Scheduler.finish`. The passes
             of a stretch before its last one have none.
         stats: forward-pass metrics, when somebody observes the worker.
-        reported_passes: passes whose metrics an observer has already been given.
+        reported_passes: passes whose metrics were reported before the step ended.
         order: place of the end of its first pass among all that is due at one instant (`spec 01, 5`): the instant it
             was queued, the round, the step of that round, the place in it; set by the fleet.
     """

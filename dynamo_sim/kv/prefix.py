@@ -20,21 +20,21 @@ class PrefixInterner:
 
     Two block lists agree up to position ``k`` exactly when the two token sequences agree in their first
     ``(k + 1) * block_size`` tokens (`spec 08, 4`; `spec 03, 1`). One interner serves all workers of a run
-    that share a block size; `fresh` names are unlike every other one.
+    that share a block size; `new_names` are unlike every other one.
 
-    A trace id of 512 tokens fills many engine blocks with one value. Such a stretch costs one look-up: it is
+    A trace id of 512 tokens fills many engine blocks with one value. Such a run costs one look-up: it is
     stored as ``(prefix before it, value) -> (first name, number of names)``, names being consecutive. A
-    longer stretch of the same value after the same prefix continues under ``(its last name, value)``. That is
-    unambiguous only because runs are merged: where a stretch of a value begins follows from the tokens alone.
+    longer run of the same value after the same prefix continues under ``(its last name, value)``. That is
+    unambiguous only because runs are merged: where a run of a value begins follows from the tokens alone.
     """
 
     def __init__(self, block_size: int) -> None:
         self.block_size = block_size
-        self._stretches: dict[tuple[int, int], tuple[int, int]] = {}
+        self._run_names: dict[tuple[int, int], tuple[int, int]] = {}
         self._mixed: dict[tuple[int, Runs], int] = {}
         self._next = ROOT + 1
 
-    def fresh(self, count: int = 1) -> range:
+    def new_names(self, count: int = 1) -> range:
         """``count`` consecutive names that nothing else has."""
         first = self._next
         self._next += count
@@ -66,7 +66,7 @@ class PrefixInterner:
             SimulationError: there are more than `MOST_BLOCKS`.
         """
         block_size = self.block_size
-        stretches, mixed_names = self._stretches, self._mixed
+        run_names, mixed_names = self._run_names, self._mixed
         names: list[int] = []
         parent = ROOT
         mixed: list[tuple[int, int]] = []
@@ -96,19 +96,19 @@ class PrefixInterner:
                 if len(names) + whole > MOST_BLOCKS:
                     raise _too_long(runs, block_size)
                 length -= whole * block_size
-                stretch = stretches.get((parent, value))
-                while stretch is not None and stretch[1] < whole:
-                    first, count = stretch
+                known = run_names.get((parent, value))
+                while known is not None and known[1] < whole:
+                    first, count = known
                     names.extend(range(first, first + count))
                     parent = first + count - 1
                     whole -= count
-                    stretch = stretches.get((parent, value))
-                if stretch is None:
-                    stretches[parent, value] = (self._next, whole)
+                    known = run_names.get((parent, value))
+                if known is None:
+                    run_names[parent, value] = (self._next, whole)
                     first = self._next
                     self._next += whole
                 else:
-                    first = stretch[0]
+                    first = known[0]
                 if whole == 1:
                     names.append(first)
                 else:

@@ -196,6 +196,8 @@ class RadixCache:
         Returns:
             The node at their end, and how many pages below the given node were there already.
         """
+        # Go down as far as others have put the same pages. No stamp is given on the way: the caller has the whole path
+        # locked afterwards, and says what it did to the stamps when it unlocks it.
         depth = first = node.high
         while depth < pages:
             child = node.children.get(_key(text, depth))
@@ -210,6 +212,8 @@ class RadixCache:
         if depth < pages:
             self.changes += 1
             by_page = by_page or pages - depth == 1
+            # Decoded pages of one request make a chain, which is one node that grows as long as nobody else has
+            # locked it or branched off. An edge that entered at once may not grow: it is evicted at once.
             if (
                 by_page
                 and node.by_page

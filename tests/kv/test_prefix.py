@@ -73,7 +73,12 @@ def test_trace_blocks_and_engine_blocks_need_no_common_multiple():
 
 def test_fresh_names_are_unlike_every_other():
     interner = PrefixInterner(2)
-    names = [*interner.blocks([(1, 6)]), *interner.fresh(3), *interner.blocks([(2, 4)]), *interner.fresh()]
+    names = [
+        *interner.blocks([(1, 6)]),
+        *interner.new_names(3),
+        *interner.blocks([(2, 4)]),
+        *interner.new_names(),
+    ]
     assert len(set(names)) == len(names)
     assert interner.blocks([(1, 6)]) == names[:3]
 

@@ -128,10 +128,10 @@ def admit(
     page, input_tokens, chunk_tokens = limits.page_tokens, limits.input_tokens, limits.chunk_tokens
     while queue.waiting and len(chunks) < seats:
         head = queue.waiting[0]
-        wanted = demand(head, chunk_tokens, limits)
-        if wanted is None:
+        demanded = demand(head, chunk_tokens, limits)
+        if demanded is None:
             break
-        tokens, charge, outputs = wanted
+        tokens, charge, outputs = demanded
         if charge > input_tokens or charge > chunk_tokens:
             break
         if remaining.refuse(charge + outputs):

@@ -23,9 +23,9 @@ def dead_end_reason(
         )
     runner = next(s for s in batch.members.values() if s.max_output_tokens)
     tokens = runner.prompt_tokens + batch.generated(runner)
-    wanted = runner.prompt_tokens + runner.max_output_tokens
+    final = runner.prompt_tokens + runner.max_output_tokens
     return (
-        f"{runner.request.name} has {tokens} of its {wanted} tokens and finds no slot for the next one in a "
+        f"{runner.request.name} has {tokens} of its {final} tokens and finds no slot for the next one in a "
         f"pool of {_pool(limits)}, though nobody else can be retracted; raise num_gpu_blocks, or "
         f"clip_max_new_tokens={limits.clip_tokens} so that more is reserved for outputs"
     )
@@ -38,25 +38,25 @@ def _why_refused(queue: WaitingQueue, cache: RadixCache, limits: Limits) -> str:
     if behind:
         who += f" and blocks {behind} request{'s' if behind > 1 else ''} behind it"
     chunk, page = limits.chunk_tokens, limits.page_tokens
-    wanted = demand(head, chunk, limits)
-    if wanted is None:
+    asked = demand(head, chunk, limits)
+    if asked is None:
         if head.tokens == head.allocated_tokens:
             return f"{who}: it has no prompt tokens; give it at least 1"
         return f"{who}: chunked_prefill_size={chunk} is less than a page; raise it to at least {page}"
-    if wanted.charge > limits.input_tokens:
+    if asked.charge > limits.input_tokens:
         return (
-            f"{who}: its next {wanted.charge} prompt tokens are more than max_prefill_tokens="
+            f"{who}: its next {asked.charge} prompt tokens are more than max_prefill_tokens="
             f"{limits.input_tokens}; raise that, or lower chunked_prefill_size to split prompts"
         )
-    if wanted.charge > chunk:
+    if asked.charge > chunk:
         return (
-            f"{who}: its {wanted.tokens} prompt tokens are {wanted.charge} in whole pages, more than "
-            f"chunked_prefill_size={chunk}; raise that to at least {wanted.charge}"
+            f"{who}: its {asked.tokens} prompt tokens are {asked.charge} in whole pages, more than "
+            f"chunked_prefill_size={chunk}; raise that to at least {asked.charge}"
         )
     held = sum(sequence.allocated_tokens for sequence in queue.waiting)
     holders = f", {held} are held by prompts computed in part" if held else ""
     return (
-        f"{who}: it asks for more room than {wanted.charge} prompt and {wanted.outputs} output tokens take, "
+        f"{who}: it asks for more room than {asked.charge} prompt and {asked.outputs} output tokens take, "
         f"and of {_pool(limits)} there are {cache.available} tokens to be had{holders}; raise "
         f"num_gpu_blocks, or lower clip_max_new_tokens={limits.clip_tokens}"
     )

@@ -153,11 +153,11 @@ class Decoding:
             self._store_full_pages(enders)
         starters = []
         for sequence in newcomers:
-            wanted = sequence.max_output_tokens
-            if wanted:
+            output_tokens = sequence.max_output_tokens
+            if output_tokens:
                 generated = sequence.generated = number - sequence.origin
                 self._tokens.token(sequence, end_ms)
-                if generated < wanted:
+                if generated < output_tokens:
                     if generated == 1:
                         starters.append(sequence)
                     sequence.is_new = False

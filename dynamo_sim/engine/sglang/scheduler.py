@@ -42,7 +42,7 @@ MAX_IDLE_PASSES = 1 << 17
 """More passes in a row in which requests run and none gets a token end a run that has no time cap."""
 
 MIN_PLANNED_PASSES = 8
-"""A stretch is planned at least that far; what was planned in vain is cut off again."""
+"""A stretch is planned at least that far; what was planned too far is cut off again."""
 
 
 class SglangScheduler:
@@ -56,7 +56,7 @@ class SglangScheduler:
         timing: durations of passes.
         interner: names the pages of prompts.
         sampler: draws bursts of speculative decoding; None without it.
-        capped: whether the run ends at a time of its own, so that a worker may be busy in vain until then.
+        capped: whether the run ends at a time of its own, so that requests without an end are no error.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class SglangScheduler:
         self.kv_events_from_ms = math.inf
         if stretch is not None:
             # In the middle of a stretch nothing happens to the cache but evictions. Those of the passes that have
-            # ended are made now; that changes nothing `finish` asks for, a stretch looks at `available` only.
+            # ended are made now. That changes nothing else: what can be taken is the same, free or not.
             ended = min(bisect_right(stretch.ends_ms, now_ms), len(stretch.ends_ms) - 1)
             self.cache.evict(ended * self.batch.growing - self.cache.free)
             self._visible_events += copies.log.take()

@@ -33,7 +33,7 @@ class Preemption(Protocol):
         """
 
     def token_emitted(self) -> None:
-        """A pass has emitted a token: the preemptions before it were not in vain."""
+        """A pass has emitted a token: the preemptions before it made progress."""
 
 
 class NoPreemption:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 UNLIMITED = 1 << 62
 
 MIN_PLANNED_PASSES = 8
-"""A stretch is planned at least that far; what was planned in vain is cut off again."""
+"""A stretch is planned at least that far; what was planned too far is cut off again."""
 
 
 class VllmScheduler:
@@ -52,7 +52,7 @@ class VllmScheduler:
         interner: names the blocks of prompts.
         sampler: draws bursts of speculative decoding; None without it.
         lockstep: whether sequences may be handled as a group; False forces them one by one.
-        capped: whether the run ends at a time of its own, so that a worker may be busy in vain until then.
+        capped: whether the run ends at a time of its own, so that requests without an end are no error.
     """
 
     retries_matter = False

@@ -93,7 +93,7 @@ class PassScheduling:
             head = waiting[0]
             if head.lease is not None and head.is_blocked:
                 return
-            # With an empty prompt the room is not looked at, also when there are generated tokens to compute again.
+            # An empty prompt is admitted without a check, also when there are generated tokens to compute again.
             cached = policy.can_admit(head) if head.prompt_tokens else 0
             if cached is None:
                 if head.preempted or not policy.exceeds_pool(head):

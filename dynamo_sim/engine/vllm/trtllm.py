@@ -16,8 +16,8 @@ class WholeAnswerFits:
         self._batch = batch
 
     def output_tokens(self, request: Request) -> int:
-        room = self._pool.num_blocks * self._pool.block_size - request.input_tokens
-        return min(request.output_tokens, room) if room > 0 else request.output_tokens
+        limit = self._pool.num_blocks * self._pool.block_size - request.input_tokens
+        return min(request.output_tokens, limit) if limit > 0 else request.output_tokens
 
     def exceeds_pool(self, sequence: Sequence) -> bool:
         return sequence.final_blocks > self._pool.num_blocks
