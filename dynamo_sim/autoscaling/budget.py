@@ -11,7 +11,7 @@ def clamp_to_budget(
     """Workers of one pool after the budget.
 
     Args:
-        replicas: the wish.
+        replicas: desired, before the budget.
         gpus_per_worker: GPUs one worker occupies; 0 or less switches the budget off.
         min_gpus, max_gpus: the band; a negative bound is off.
         min_endpoint: smallest pool. When even that exceeds ``max_gpus`` the answer is 0.

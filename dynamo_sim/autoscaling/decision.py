@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from types import MappingProxyType
 from typing import Any
 
@@ -21,8 +23,8 @@ class Decision:
     Attributes:
         target: how many workers there should be (active and starting together); None for no opinion.
         reason: one word or a few, for the table of decisions.
-        proposal: what the metrics alone asked for, where the policy tells.
-        stabilised: the proposal after windows and cooldowns, before limits, where the policy tells.
+        desired: what the metrics alone ask for, where the policy says. ``proposal`` is its earlier name.
+        stabilised: that after windows and cooldowns, before limits, where the policy says.
         values: the numbers it read, by a name of the policy's choice (see `Policy.readings`).
         next_at_s: time of the next evaluation, in seconds; None for the period of the loop, infinity for never.
         hold: whether requests wait in front of the fleet although it has workers.
@@ -31,12 +33,38 @@ class Decision:
 
     target: int | None
     reason: str = ""
-    proposal: int | None = None
+    desired: int | None = None
     stabilised: int | None = None
     values: Mapping[str, float | None] = field(default_factory=lambda: _NO_VALUES)
     next_at_s: float | None = None
     hold: bool = False
     events: tuple[str, ...] = ()
+
+    @property
+    def proposal(self) -> int | None:
+        """What `desired` was called before."""
+        _warn_of_proposal()
+        return self.desired
+
+
+def _warn_of_proposal() -> None:
+    warnings.warn("proposal of a Decision is now called desired", DeprecationWarning, stacklevel=3)
+
+
+def _taking_proposal(init: Callable[..., None]) -> Callable[..., None]:
+    """The constructor of `Decision`, which also takes ``desired`` by its earlier name."""
+
+    @wraps(init)
+    def __init__(self: Decision, *args: Any, **keys: Any) -> None:
+        if "proposal" in keys:
+            _warn_of_proposal()
+            keys["desired"] = keys.pop("proposal")
+        init(self, *args, **keys)
+
+    return __init__
+
+
+Decision.__init__ = _taking_proposal(Decision.__init__)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +76,7 @@ class DecisionRecord:
         loop: which loop.
         policy: name of its policy.
         current: effective workers before.
-        proposal, stabilised: see `Decision`.
+        desired, stabilised: see `Decision`.
         target: what was asked of the fleet, after bounds and budget; equal to ``current`` when nothing was.
         reason: the policy's word, or what the bounds did to it.
         values: the numbers it read.
@@ -63,7 +91,7 @@ class DecisionRecord:
     current: int
     target: int
     reason: str
-    proposal: int | None = None
+    desired: int | None = None
     stabilised: int | None = None
     values: Mapping[str, float | None] = field(default_factory=lambda: _NO_VALUES)
     effect: TargetEffect | None = None
@@ -79,7 +107,7 @@ class DecisionRecord:
         return row
 
 
-_BEFORE_EFFECT = ("at_s", "loop", "policy", "current", "proposal", "stabilised", "target", "reason")
+_BEFORE_EFFECT = ("at_s", "loop", "policy", "current", "desired", "stabilised", "target", "reason")
 _EFFECT = ("added", "cancelled", "marked")
 
 

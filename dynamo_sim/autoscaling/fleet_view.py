@@ -144,7 +144,7 @@ class View(Protocol):
         """A sample of every worker that has one, by worker id."""
 
     def bridge(self) -> Mapping[str, Any]:
-        """Passes and traffic since the last look, with the keys of `spec 10, 6.1`; looking empties the buffers.
+        """Passes and traffic since the last evaluation, with the keys of `spec 10, 6.1`; reading empties the buffers.
 
         Only for policies that say ``needs_passes = True``.
         """

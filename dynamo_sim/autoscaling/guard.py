@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dynamo_sim.autoscaling.blame import raised
 from dynamo_sim.autoscaling.decision import Decision, is_number
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.policy import adapted
+from dynamo_sim.autoscaling.user_errors import raised
 from dynamo_sim.errors import DynamoSimError, SimulationError
 from dynamo_sim.shown import is_text, shown
 from dynamo_sim.sizes import MOST_WORKERS
@@ -101,7 +101,7 @@ class Guarded:
         except BaseException as error:
             raise PolicyError(self.name, now_s, f"raised {raised(error)}") from error
         decision = answer if isinstance(answer, Decision) else Decision(self._target(answer, now_s))
-        self._check_told(decision, now_s)
+        self._check_reported(decision, now_s)
         decision = replace(decision, next_at_s=self._next(decision.next_at_s, now_s))
         target = self._target(decision.target, now_s)
         if target is None:
@@ -148,11 +148,13 @@ class Guarded:
                 self._check_wait(at_s, now_s)
                 return at_s
         raise PolicyError(
-            self.name, now_s, f"wants its next look at {shown(following)} s, which is no time after this one"
+            self.name,
+            now_s,
+            f"wants its next evaluation at {shown(following)} s, which is no time after this one",
         )
 
     def _check_wait(self, at_s: float, now_s: float) -> None:
-        """Refuse what would look without end at one time; policies with a list of times may have them close."""
+        """Refuse what would be evaluated without end at one time; policies with a list of times may have them close."""
         shortest = self.policy.min_wait_s
         if at_s - now_s < shortest * (1 - ROUNDING):
             raise PolicyError(
@@ -162,12 +164,12 @@ class Guarded:
                 f"at least {shortest:g} s apart",
             )
 
-    def _check_told(self, decision: Decision, now_s: float) -> None:
-        """What is only told must be of a kind that tables can hold."""
+    def _check_reported(self, decision: Decision, now_s: float) -> None:
+        """What is only reported must be of a kind that tables can hold."""
         values, events = decision.values, decision.events
         good = {
             "reason": decision.reason is None or is_text(decision.reason),
-            "proposal": decision.proposal is None or _is_count(decision.proposal),
+            "desired": decision.desired is None or _is_count(decision.desired),
             "stabilised": decision.stabilised is None or _is_count(decision.stabilised),
             "values": isinstance(values, Mapping)
             and all(is_text(name) and _is_value(value) for name, value in values.items()),
@@ -176,15 +178,15 @@ class Guarded:
         for field, is_good in good.items():
             if not is_good:
                 value = getattr(decision, field)
-                if field in ("proposal", "stabilised") and _is_too_many(value):
+                if field in ("desired", "stabilised") and _is_too_many(value):
                     raise PolicyError(self.name, now_s, f"proposes {_rounded(value)} workers{_UNIT}")
-                what = f"{field} is {shown(value)}; it must be {_TOLD[field]}"
+                what = f"{field} is {shown(value)}; it must be {_REPORTED[field]}"
                 raise PolicyError(self.name, now_s, f"returned a decision whose {what}")
 
 
-_TOLD = {
+_REPORTED = {
     "reason": "a text",
-    "proposal": "a whole number or None",
+    "desired": "a whole number or None",
     "stabilised": "a whole number or None",
     "values": "a mapping from names to numbers, texts or None",
     "events": "a tuple of texts",

@@ -121,7 +121,7 @@ class PolicyRunner:
             current,
             target,
             decision.reason,
-            decision.proposal,
+            decision.desired,
             decision.stabilised,
             decision.values,
             effect,

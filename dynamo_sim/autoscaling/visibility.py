@@ -1,4 +1,4 @@
-"""What a policy can never see, or not always, told before a run starts (`spec 10, 8`)."""
+"""What a policy can never see, or not always, reported before a run starts (`spec 10, 8`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _lines(query: MetricQuery, settings: MetricsSection) -> Iterator[str]:
     if span < never or span < 0:
         yield f"{what}, and {scrapes} that never holds {needs}: nothing is ever seen; {advice}"
     elif span < always:
-        yield f"{what}, and {scrapes} that does not always hold {needs}: some looks see nothing; {advice}"
+        yield f"{what}, and {scrapes} that does not always hold {needs}: some evaluations see nothing; {advice}"
 
 
 def blind_at_zero(policy: Policy, loops: Sequence[Loop], min_workers: int) -> list[str]:

@@ -75,15 +75,15 @@ def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:
     )
 
 
-_COUNTS = ("current", "proposal", "stabilised", "target")
+_COUNTS = ("current", "desired", "stabilised", "target")
 _TUPLES = ("added", "cancelled", "marked")
 
 
 def decisions_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """One row a look of an autoscaler, in order.
+    """One row an evaluation of an autoscaler, in order.
 
-    Columns: ``at_s``; ``loop`` and ``policy``; ``current``, ``proposal``, ``stabilised`` and ``target`` workers
-    (missing where the policy does not tell); ``reason``; one ``value:NAME`` for each number it looked at;
+    Columns: ``at_s``; ``loop`` and ``policy``; ``current``, ``desired``, ``stabilised`` and ``target`` workers
+    (missing where the policy does not say); ``reason``; one ``value:NAME`` for each number it read;
     ``added``, ``cancelled`` and ``marked``, tuples of worker ids; ``hold``; ``events``, a tuple of texts.
     """
     frame = pd.DataFrame({"at_s": np.array([row["at_s"] for row in rows], dtype=np.float64)})

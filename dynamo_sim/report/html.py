@@ -62,10 +62,10 @@ def decisions_table(result: RunResult, most: int = MOST_DECISIONS) -> str:
     """The decisions that changed something as HTML, the first ``most`` of them; what is left out is said."""
     frame = result.decisions
     changes = frame[(frame["target"] != frame["current"]).fillna(False)]
-    told = f"{len(frame):,} looks, {len(changes):,} of them changed something"
+    told = f"{len(frame):,} evaluations, {len(changes):,} of them changed something"
     if len(changes) > most:
         told += f"; the first {most:,} are shown"
-    held = int((frame["stabilised"] > frame["proposal"]).fillna(False).sum())
+    held = int((frame["stabilised"] > frame["desired"]).fillna(False).sum())
     if held:
         told += f"; at {held:,} a stabilisation window kept more workers than the metrics asked for"
     note = f'<p class="facts">{escape(told)}</p>'
@@ -78,7 +78,7 @@ def decisions_table(result: RunResult, most: int = MOST_DECISIONS) -> str:
     rows = []
     for row in changes.head(most).to_dict("records"):
         cells = [f"{row['at_s']:,.10g}", *([row["loop"]] if loops else [])]
-        cells += [_cell(row[name]) for name in ("current", "proposal", "stabilised", "target", "reason")]
+        cells += [_cell(row[name]) for name in ("current", "desired", "stabilised", "target", "reason")]
         cells += [_cell(row[name]) for name in values]
         rows.append([*cells, _workers(row)])
     return (

@@ -15,7 +15,7 @@ from dynamo_sim.scenario.scaling_policies import ScalingPolicy
 Bounds = Annotated[tuple[float, ...], Field(strict=False, json_schema_extra={"minItems": 1})]
 
 OWN_TIMES = {"keda": "polling_interval_s and sync_period_s", "sla": "interval_s", "hpa": "sync_period_s"}
-"""Where policies say how often they look; `kpa` and `dynamo_planner` cannot be told."""
+"""Where policies say how often they are evaluated; for `kpa` and `dynamo_planner` that is fixed."""
 
 
 class MetricsSection(Spec):
@@ -46,7 +46,7 @@ class MetricsSection(Spec):
     """Whether the series of a worker that is gone ends at the next scrape, as where Prometheus scrapes pods itself."""
 
     perfect: bool = False
-    """Exact values at every look, nothing of the above."""
+    """Exact values at every evaluation, nothing of the above."""
 
     buckets: dict[HistogramName, Bounds] = Field(default_factory=dict)
     """Upper bounds in ms of the buckets of a latency; without them its percentiles are exact."""
@@ -76,10 +76,10 @@ class Autoscaler(ManifestKeys):
     """Which autoscaler of the manifest, where there are several."""
 
     period_s: Annotated[float, Field(ge=0.01)] | None = None
-    """Time between two looks; null = 15, or what the policy says itself."""
+    """Time between two evaluations; null = 15, or what the policy says itself."""
 
     first_at_s: NonNegative | None = None
-    """Time of the first look; null = one period."""
+    """Time of the first evaluation; null = one period."""
 
     min_workers: Count = 0
     """Smallest fleet, whatever the policy wants."""

@@ -49,7 +49,7 @@ Moment = Annotated[str, AfterValidator(_checked_moment)]
 def _checked_expression(text: str) -> str:
     from dynamo_sim.cron import check_expression
 
-    with suppress(ImportError):  # told when the policy is built
+    with suppress(ImportError):  # reported when the policy is built
         check_expression(text)
     return text
 

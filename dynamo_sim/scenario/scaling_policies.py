@@ -173,7 +173,7 @@ class ProportionalScaling(MetricSpec, PolicySpec):
     """How long a smaller fleet must have been enough before a scale-in."""
 
 
-MOST_ADJUSTED = 100.0 * MOST_WORKERS
+MAX_ADJUSTED = 100.0 * MOST_WORKERS
 """Workers or percent of a step."""
 
 
@@ -186,7 +186,7 @@ class StepSpec(Spec):
     upper: float | None = None
     """Largest distance; null = open."""
 
-    adjustment: Annotated[float, Field(ge=-MOST_ADJUSTED, le=MOST_ADJUSTED)]
+    adjustment: Annotated[float, Field(ge=-MAX_ADJUSTED, le=MAX_ADJUSTED)]
     """Workers, or percent of them."""
 
     @model_validator(mode="after")
@@ -306,7 +306,7 @@ class SlaScaling(PolicySpec):
     """Target of the time between tokens; null = that of the sla section."""
 
     interval_s: Positive = 5.0
-    """Time between two looks."""
+    """Time between two evaluations."""
 
     throughput_interval_s: Positive = 60.0
     """Time between two plans by traffic."""
@@ -355,7 +355,7 @@ class DynamoPlannerScaling(PolicySpec):
 
 
 class CustomScaling(PolicySpec):
-    """A class of your own with a method `decide(now_s, view, fleet)`."""
+    """A custom class with a method `decide(now_s, view, fleet)`."""
 
     kind: Literal["custom"] = "custom"
     """Kind of policy."""
@@ -365,7 +365,7 @@ class CustomScaling(PolicySpec):
         AfterValidator(_checked_class),
         Field(alias="class", json_schema_extra={"pattern": r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$"}),
     ]
-    """As module:Class; the module is looked for beside the scenario first."""
+    """As module:Class; the module is searched beside the scenario first."""
 
     options: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the class."""
@@ -411,7 +411,7 @@ class PredictiveScaling(MetricSpec, PolicySpec):
     """Length of a bin of its history."""
 
     floor_policy: FloorPolicy
-    """The reactive policy; it looks whenever this one does."""
+    """The reactive policy; it is evaluated whenever this one is."""
 
     horizon_s: Positive | None = None
     """How far ahead; null = the startup time, in whole bins."""

@@ -60,17 +60,17 @@ def ask(answer: Any, **more: Any) -> Decision:
         (True, "not a number of workers"),
         ([3], "not a number of workers"),
         (np.float64("nan"), "target of nan"),
-        (Decision(3, next_at_s=35.0), "next look"),
-        (Decision(3, next_at_s=math.nan), "next look"),
-        (Decision(3, next_at_s=np.int64(30)), "next look"),  # type: ignore[arg-type]
-        (Decision(3, next_at_s="x"), "next look"),  # type: ignore[arg-type]
+        (Decision(3, next_at_s=35.0), "next evaluation"),
+        (Decision(3, next_at_s=math.nan), "next evaluation"),
+        (Decision(3, next_at_s=np.int64(30)), "next evaluation"),  # type: ignore[arg-type]
+        (Decision(3, next_at_s="x"), "next evaluation"),  # type: ignore[arg-type]
         (ValueError("one\ntwo"), "raised ValueError: one two"),
         (np.bool_(True), "not a number of workers"),
         (np.array(3), "array(3), which is not a number of workers"),
-        (Decision(3, proposal="x"), "whose proposal is 'x'; it must be a whole number or None"),  # type: ignore[arg-type]
+        (Decision(3, desired="x"), "whose desired is 'x'; it must be a whole number or None"),  # type: ignore[arg-type]
         (Decision(3, stabilised=math.nan), "whose stabilised is nan"),  # type: ignore[arg-type]
         (
-            Decision(3, proposal=10**400),
+            Decision(3, desired=10**400),
             "proposes more than 1e300 workers; is a target, or the scale of its metric",
         ),
         (Decision(3, stabilised=-(2**70)), "proposes -1.18059e+21 workers; is a target"),

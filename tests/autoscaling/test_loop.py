@@ -1,4 +1,4 @@
-"""Loops look at absolute times, in a fixed order within an instant, and what they decide is applied and recorded.
+"""Loops are evaluated at absolute times, in a fixed order within an instant; what they decide is applied and recorded.
 
 Rules: `spec 10, 1`.
 """

@@ -119,7 +119,7 @@ class Toy:
 
 
 def simulate(policy: Any, toy: Toy, until_s: float, settings: MetricsSettings) -> list[DecisionRecord]:
-    """What a process does: wait, bring the metrics up to date, let the loops look."""
+    """What a process does: wait, bring the metrics up to date, evaluate the loops."""
     loops = loops_of(policy, "it")
     toy.pipelines, views = pipelines_for(loops, toy, settings)
     scaler = PolicyRunner(loops, views)

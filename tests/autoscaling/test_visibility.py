@@ -39,7 +39,7 @@ class AlwaysBusy:
 
 
 def share_with_data(query: MetricQuery, settings: MetricsSettings) -> float:
-    """Of looks that come at all phases of the scrapes."""
+    """Of evaluations that come at all phases of the scrapes."""
     pipeline = MetricsPipeline(AlwaysBusy(), [query], settings, lambda target: 0.4)
     pipeline.worker_ready(0, 0.0)
     looks = np.arange(200.0, 400.0, 1.37)
@@ -61,10 +61,12 @@ def test_what_is_said_of_a_window_is_what_a_controller_meets(query: MetricQuery,
     settings = MetricsSettings(scrape_interval_s=15.0, scrape_delay_s=delay_s)
     share, said = share_with_data(query, settings), " ".join(hidden_metrics([query], settings))
     assert ("nothing is ever seen" in said) == (share == 0.0)
-    assert ("some looks see nothing" in said) == (0.0 < share < 1.0)
+    assert ("some evaluations see nothing" in said) == (0.0 < share < 1.0)
 
 
-@pytest.mark.parametrize(("lookback_s", "said"), [(4.0, "ever seen"), (12.0, "some looks"), (21.0, None)])
+@pytest.mark.parametrize(
+    ("lookback_s", "said"), [(4.0, "ever seen"), (12.0, "some evaluations"), (21.0, None)]
+)
 def test_a_gauge_depends_on_the_lookback(lookback_s: float, said: str | None) -> None:
     settings = MetricsSettings(scrape_interval_s=15.0, scrape_delay_s=5.0, lookback_s=lookback_s)
     found = hidden_metrics([MetricQuery("waiting")], settings)
@@ -76,7 +78,7 @@ def test_a_gauge_depends_on_the_lookback(lookback_s: float, said: str | None) ->
 def test_the_line_names_the_window_and_a_sufficient_one() -> None:
     assert hidden_metrics([RATE, RATE], MetricsSettings()) == [
         "avg rate(generated_tokens)[20s]: window_s is 20, and with a scrape every 15 s that does not always hold the "
-        "two samples it needs: some looks see nothing; from 30 on it always does"
+        "two samples it needs: some evaluations see nothing; from 30 on it always does"
     ]
     assert hidden_metrics([RATE], MetricsSettings(perfect=True)) == []
 

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 import dynamo_sim as ds
 from dynamo_sim.autoscaling import Decision, TargetEffect
 from dynamo_sim.autoscaling.decision import DecisionRecord
+from dynamo_sim.report.decision_metrics import metric_groups
 from dynamo_sim.report.html import decisions_table, page
-from dynamo_sim.report.looked_at import metric_groups
 from dynamo_sim.report.result import RunResult
 from tests.report.run_records import ToyScenario, toy_run
 
-FRONT = ["at_s", "loop", "policy", "current", "proposal", "stabilised", "target", "reason"]
+FRONT = ["at_s", "loop", "policy", "current", "desired", "stabilised", "target", "reason"]
 BACK = ["added", "cancelled", "marked", "hold", "events"]
 
 SCENARIO = """
@@ -85,7 +85,7 @@ def test_without_decisions_the_table_has_its_columns_and_there_is_no_picture() -
     result = decided()
     assert list(result.decisions.columns) == FRONT + BACK and not len(result.decisions)
     assert result.plot.timeline_panels == 4 and "decisions" not in result.plot.names
-    assert "looks" not in page(result)
+    assert "evaluations" not in page(result)
 
 
 def test_types_are_the_same_whether_or_not_there_is_something() -> None:
@@ -95,13 +95,13 @@ def test_types_are_the_same_whether_or_not_there_is_something() -> None:
 
 def test_a_row_a_look_and_missing_numbers_are_missing() -> None:
     rows = (
-        look(1.0, 1, 3, values={"x": None}, proposal=4, added=(1, 2)),
+        look(1.0, 1, 3, values={"x": None}, desired=4, added=(1, 2)),
         look(2.0, 3, 3, values={"x": 2.5, "y": 1}),
     )
     frame = decided(*rows).decisions
     assert list(frame.columns) == [*FRONT, "value:x", "value:y", *BACK]
     assert frame["value:x"].isna().tolist() == [True, False] and frame["value:y"].dtype == float
-    assert frame["proposal"].tolist() == [4, pd.NA] and frame["added"].tolist() == [(1, 2), ()]
+    assert frame["desired"].tolist() == [4, pd.NA] and frame["added"].tolist() == [(1, 2), ()]
 
 
 def test_values_that_are_no_numbers_are_kept_and_not_drawn() -> None:
@@ -126,14 +126,14 @@ def test_the_page_shows_changes_only_and_says_what_it_leaves_out() -> None:
         look(float(t), 1, 1 + t % 2, values={"<x>": 0.5}, added=tuple(range(t % 2 * 3))) for t in range(1, 9)
     ]
     table = decisions_table(decided(*rows), most=3)
-    assert "8 looks, 4 of them changed something; the first 3 are shown" in table
+    assert "8 evaluations, 4 of them changed something; the first 3 are shown" in table
     assert table.count("<tr>") == 1 + 3 and "+0 to 2" in table and "&lt;x&gt;" in table
     assert "What was decided" in page(decided(*rows))
 
 
 @pytest.mark.parametrize("kind", POLICIES)
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_the_timeline_shows_what_each_policy_looked_at(kind: str, tmp_path: Path) -> None:
+def test_the_timeline_shows_what_each_policy_reads(kind: str, tmp_path: Path) -> None:
     policy, names, limits = POLICIES[kind]
     result = run(tmp_path, policy)
     panels = axes(result.plot.timeline_panels)
@@ -143,7 +143,7 @@ def test_the_timeline_shows_what_each_policy_looked_at(kind: str, tmp_path: Path
         assert len(panels) == 4
         return
     assert len(panels) == 5 and panels[2].get_title("left").startswith(
-        "What was looked at: " + ", ".join(names)
+        "Read by the policy: " + ", ".join(names)
     )
     shown = [label.removesuffix(" (out of view)") for label in legend(panels[2])]
     assert shown[: len(names)] == names and [s for s in shown if s in limits] == limits  # type: ignore[operator]
@@ -188,11 +188,11 @@ def test_a_policy_of_ones_own_names_its_thresholds(tmp_path: Path) -> None:
 def test_the_picture_of_decisions(tmp_path: Path) -> None:
     ax = axes()[0]
     rows = (
-        look(1.0, 1, 3, proposal=90, stabilised=90, added=(1, 2)),
-        look(2.0, 3, 2, proposal=1, stabilised=2),
+        look(1.0, 1, 3, desired=90, stabilised=90, added=(1, 2)),
+        look(2.0, 3, 2, desired=1, stabilised=2),
     )
     assert decided(*rows).plot.decisions(ax) is ax
-    labels = ["target", "stabilised", "proposal", "scaled out", "scaled in", "off the scale, up to 90"]
+    labels = ["target", "stabilised", "desired", "scaled out", "scaled in", "off the scale, up to 90"]
     assert legend(ax) == labels and ax.get_ylim()[1] < 6.0 and ax.get_ylabel() == "workers"
     decided().plot.decisions(axes()[0])
 

@@ -726,11 +726,11 @@ def test_a_size_held_by_a_stabilisation_window_is_told_in_table_and_page(tmp_pat
     policy = "policy: {kind: hpa, max_replicas: 4, metrics: [{metric: waiting, target: 5}]}"
     result = run(load_scenario(write(tmp_path, policy)))
     first = result.decisions.iloc[0]
-    assert (first["proposal"], first["stabilised"], first["target"]) == (0, 2, 2)
+    assert (first["desired"], first["stabilised"], first["target"]) == (0, 2, 2)
     assert first["events"] == (
         "the metrics ask for 0; the stabilisation window of scale-down (300 s) makes it 2",
     )
-    held = int((result.decisions["stabilised"] > result.decisions["proposal"]).sum())
+    held = int((result.decisions["stabilised"] > result.decisions["desired"]).sum())
     assert (
         f"at {held} a stabilisation window kept more workers than the metrics asked for"
         in decisions_table(result)

@@ -127,7 +127,7 @@ def test_a_value_target_calls_off_starting_workers_while_the_metric_is_above_it(
     under_load = shrinking[shrinking["at_s"] < 420]
     assert (under_load[metric] > 1.5 * 28).all()
     before_the_first_is_ready = shrinking[shrinking["at_s"] < 195]
-    assert (before_the_first_is_ready["proposal"] <= 5).all()
+    assert (before_the_first_is_ready["desired"] <= 5).all()
     assert called_off(name) >= {4, 5}
 
 
@@ -135,13 +135,13 @@ def test_a_window_longer_than_a_start_keeps_them() -> None:
     name = "hpa-value-ready-collapse-cured"
     assert called_off(name) == set()
     wished_fewer = looks(name)
-    assert (wished_fewer["proposal"] < wished_fewer["current"]).any()
+    assert (wished_fewer["desired"] < wished_fewer["current"]).any()
 
 
 def test_a_value_target_orders_no_second_worker_while_none_is_ready() -> None:
     waiting = between(looks("hpa-value-none-ready", "keda-hpa"), 91, 209)
     assert (waiting["value:trigger 0"] > 5 * 50).all()
-    assert (waiting["proposal"] == 0).all()
+    assert (waiting["desired"] == 0).all()
     assert (waiting["target"] == 1).all()
 
 
@@ -172,7 +172,7 @@ def test_workers_that_are_there_serve_the_surge_that_starting_ones_cannot() -> N
 def test_a_burst_every_four_minutes_keeps_the_fleet_large_for_ever() -> None:
     after = between(looks("hpa-no-scale-in"), 90, 960)
     assert (after["current"] == 4).all() and (after["target"] == 4).all()
-    assert (after["proposal"] <= 1).mean() > 0.75
+    assert (after["desired"] <= 1).mean() > 0.75
 
 
 def test_a_window_shorter_than_the_pause_lets_it_go_but_each_burst_starts_workers_anew() -> None:
@@ -189,7 +189,7 @@ def test_a_steady_load_flaps_when_the_larger_size_looks_too_large() -> None:
     assert sizes == [2, 1] * (len(sizes) // 2)
     rows = looks("hpa-target-band")
     alone = rows[rows["current"] == 1]["value:requests_in_flight"]
-    together = rows[rows["proposal"] == 1]["value:requests_in_flight"]
+    together = rows[rows["desired"] == 1]["value:requests_in_flight"]
     assert (alone > 30).all() and (together < 15).all()
 
 
@@ -200,7 +200,7 @@ def test_it_stays_at_two_workers_when_they_do_not() -> None:
 def test_a_latency_without_traffic_keeps_the_fleet_large() -> None:
     night = between(looks("hpa-empty-latency"), 195, 1800)
     assert night["value:ttft_p95"].isna().all()
-    assert (night["proposal"] == 0).all()  # of the other metric
+    assert (night["desired"] == 0).all()  # of the other metric
     assert (night["target"] == 4).all()
 
 

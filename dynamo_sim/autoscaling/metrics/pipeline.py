@@ -31,7 +31,7 @@ ANY_WINDOW_S = 3600.0
 """Longest window of a policy that does not say what it reads."""
 
 FLEET = -1
-"""Id of the front door among the targets."""
+"""Id of the frontend queue among the targets."""
 
 
 def scrape_offsets(seed: int, fleet: str) -> Callable[[int], float]:
@@ -130,7 +130,7 @@ class MetricsPipeline:
         if target_id != FLEET:
             target.logs = {name: ObservationLog() for name in self.histograms}
         if self.settings.perfect:
-            # Counters begin at 0; what gauges were, nobody has looked.
+            # Counters begin at 0; what gauges were, nobody has sampled.
             row = [0.0 if METRICS[name].kind is Kind.COUNTER else math.nan for name in columns]
             target.series.append(now_s, row, -math.inf)
             return
@@ -211,7 +211,7 @@ class MetricsPipeline:
             known = self._answers[key] = (now_s, compute())
         return known[1]
 
-    def look(self, now_s: float) -> None:
+    def sample_all(self, now_s: float) -> None:
         """With perfect metrics: sample everything that exists."""
         for target in self.targets.values():
             if not target.gone:
@@ -255,7 +255,7 @@ class PipelineView:
         return found
 
     def bridge(self) -> Mapping[str, Any]:
-        """Passes and traffic since the last look."""
+        """Passes and traffic since the last evaluation."""
         return self._pipeline.sampler.bridge(self.now_s)
 
     def _check(self, query: MetricQuery | str) -> MetricQuery:
@@ -269,7 +269,7 @@ class PipelineView:
             )
         if not self._looked:
             self._looked = True
-            pipeline.look(self.now_s)
+            pipeline.sample_all(self.now_s)
         missing = [name for name in asked.spec.columns if name in pipeline.absent]
         if missing:
             raise SimulationError(f"the fleet does not export {missing[0]}, which the policy asks for")

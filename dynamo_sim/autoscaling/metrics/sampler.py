@@ -1,4 +1,4 @@
-"""What the pipeline needs of the fleet: a look at a worker, and what it has observed since the last one."""
+"""What the pipeline needs of the fleet: samples of a worker, and what it has observed since the last one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sampler(Protocol):
         """
 
     def sample_fleet(self, now_s: float, names: Sequence[str]) -> Mapping[str, float]:
-        """The same of the front door."""
+        """The same of the frontend queue."""
 
     def observations(self, worker_id: int, metric: str, since_s: float, until_s: float) -> Observations:
         """What a worker has observed after ``since_s`` and up to ``until_s``.

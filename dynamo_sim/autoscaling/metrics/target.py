@@ -1,4 +1,4 @@
-"""One thing that is scraped: a worker, or the front door."""
+"""One thing that is scraped: a worker, or the frontend queue."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Target:
     def _increase(self, column: str, window_s: float, now_s: float) -> tuple[float, float, float] | None:
         """(increase, seconds between the samples, time of the last) of a counter; None for fewer than two samples."""
         first, last = self._places(window_s, now_s)
-        if self.settings.perfect:  # the window begins at its edge, not at the first look inside
+        if self.settings.perfect:  # the window begins at its edge, not at the first sample inside
             if self.gone and last >= 0 and self.series.times[last] <= now_s - window_s:
                 return None
             first = max(0, self.series.place_at(now_s - window_s))

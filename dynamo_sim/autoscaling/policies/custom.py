@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dynamo_sim.autoscaling.blame import raised
 from dynamo_sim.autoscaling.policy import Policy, adapted, check_decide, loops_of, reads_of
+from dynamo_sim.autoscaling.user_errors import raised
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.scaling_policies import is_class_name
 from dynamo_sim.shown import shown
@@ -24,7 +24,7 @@ def load_policy(
     Args:
         name: ``package.module:Class`` (or a function that makes a policy).
         options: keyword arguments of the class.
-        folder: looked through for the module first, such as the folder of the scenario.
+        folder: searched for the module first, such as the folder of the scenario.
 
     Raises:
         ScenarioError: no such module or class, the options do not fit, or what comes out is no policy.
@@ -32,7 +32,7 @@ def load_policy(
     module_name, _, attribute = name.partition(":")
     if not is_class_name(name):
         raise ScenarioError(
-            f"a policy of your own is named as module:Class, like my_policy:Halfway, got {shown(name)}"
+            f"a custom policy is named as module:Class, like my_policy:Halfway, got {shown(name)}"
         )
     try:
         module = _import(module_name, folder)

@@ -52,7 +52,7 @@ def engine_capabilities(
     max_num_seqs: int | None,
     speculative_nextn: int | None = None,
 ) -> dict[str, Any]:
-    """What the planner is told about one kind of worker, derived from its engine arguments as the replay tool does."""
+    """What the planner knows of one kind of worker, derived from its engine arguments as the replay tool does."""
     tokens = num_gpu_blocks * block_size
     return {
         "num_gpu": 1,

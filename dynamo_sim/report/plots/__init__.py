@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from dynamo_sim.report.looked_at import Series, metric_groups
-from dynamo_sim.report.plots.decisions import MOST_PANELS, draw_decisions
+from dynamo_sim.report.decision_metrics import Series, metric_groups
+from dynamo_sim.report.plots.decisions import MAX_PANELS, draw_decisions
 from dynamo_sim.report.plots.gantt import draw_gantt
 from dynamo_sim.report.plots.latency import draw_distributions, draw_over_time
 from dynamo_sim.report.plots.timeline import draw_timeline
@@ -89,7 +89,7 @@ class Plots:
 
     @cached_property
     def _metrics(self) -> list[list[Series]]:
-        return metric_groups(self._result)[:MOST_PANELS] if len(self._result.decisions) else []
+        return metric_groups(self._result)[:MAX_PANELS] if len(self._result.decisions) else []
 
     def decisions(self, ax: Axes | None = None) -> Axes:
         """What the metrics proposed at each look, what windows and cooldowns left of it, and the target."""

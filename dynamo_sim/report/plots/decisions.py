@@ -1,4 +1,4 @@
-"""Who decided what, and what it was looking at."""
+"""What was decided, and the metrics that policies read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
-from dynamo_sim.report.looked_at import Series
+from dynamo_sim.report.decision_metrics import Series
 from dynamo_sim.report.plots.style import (
     BLUE,
     GREEN,
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-MOST_PANELS = 3
-MOST_DOTS = 150
-MOST_LETTERS = 46
-LOOKS = ((BLUE, "-"), (GREEN, "-."), (INK, ":"), (GREY, "-"))
+MAX_PANELS = 3
+MAX_DOTS = 150
+MAX_LETTERS = 46
+STYLES = ((BLUE, "-"), (GREEN, "-."), (INK, ":"), (GREY, "-"))
 """Colour and style of the metrics of a panel."""
 
-LIMIT_LOOKS = ((VERMILION, (0, (5, 2))), (ORANGE, (0, (2, 1.5))))
+LIMIT_STYLES = ((VERMILION, (0, (5, 2))), (ORANGE, (0, (2, 1.5))))
 OFF_THE_SCALE = 1.6
-"""Proposals above this many times the largest fleet are drawn there."""
+"""More desired workers than this many times the largest fleet are drawn there."""
 
 SQUASHED = 8.0
 """A metric that was this many times as high as its threshold is drawn on a logarithmic scale above twice that."""
@@ -55,8 +55,8 @@ OUT_OF_VIEW = 4.0
 
 
 def draw_decisions(ax: Axes, result: RunResult) -> Axes:
-    """From the proposal of the metrics to the target, look by look."""
-    title, frame = "Decisions: what was asked for, and what the fleet was told", result.decisions
+    """From the workers that the metrics ask for to the target, evaluation by evaluation."""
+    title, frame = "Decisions: desired workers, and the target of the fleet", result.decisions
     if not len(frame):
         say(ax, "Decisions", "nobody decided about the size of the fleet")
         return ax
@@ -78,11 +78,11 @@ def draw_decisions(ax: Axes, result: RunResult) -> Axes:
     marks: tuple[tuple[str, dict[str, Any]], ...] = (
         ("stabilised", {"color": GREEN, "marker": "_", "markersize": 7, "markeredgewidth": 2.0}),
         (
-            "proposal",
+            "desired",
             {
                 "color": INK,
                 "marker": "o",
-                "markersize": 3.4 if len(frame) <= MOST_DOTS else 2.0,
+                "markersize": 3.4 if len(frame) <= MAX_DOTS else 2.0,
                 "markerfacecolor": "white",
             },
         ),
@@ -157,17 +157,17 @@ def mark_changes(ax: Axes, frame: pd.DataFrame, scale: float) -> list[Any]:
 
 
 def draw_metric(ax: Axes, group: list[Series], frame: pd.DataFrame, scale: float) -> None:
-    """A metric, or several of one unit, as it was seen at each look, and where the policy acts."""
-    title = "What was looked at: " + ", ".join(series.name for series in group)
+    """A metric, or several of one unit, at each evaluation, and where the policy acts."""
+    title = "Read by the policy: " + ", ".join(series.name for series in group)
     top = max((float(np.nanmax(s.values)) for s in group if np.isfinite(s.values).any()), default=0.0)
     changed = (frame["target"] != frame["current"]).to_numpy(bool)
     for at in np.unique(frame["at_s"].to_numpy(np.float64)[changed]) * scale:
         ax.axvline(at, color=GREY, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1)
     handles: list[Any] = []
     blind = np.zeros(0)
-    for series, (colour, style) in zip(group, LOOKS * len(group), strict=False):
+    for series, (colour, style) in zip(group, STYLES * len(group), strict=False):
         at = series.at_s * scale
-        dots: dict[str, Any] = {"marker": "o", "markersize": 2.6} if len(at) <= MOST_DOTS else {}
+        dots: dict[str, Any] = {"marker": "o", "markersize": 2.6} if len(at) <= MAX_DOTS else {}
         handles += ax.plot(
             at,
             series.values,
@@ -180,18 +180,18 @@ def draw_metric(ax: Axes, group: list[Series], frame: pd.DataFrame, scale: float
         )
         blind = np.union1d(blind, at[~np.isfinite(series.values)])
     highest = top
-    for (label, values), (colour, dashes) in zip(group[0].limits, LIMIT_LOOKS * 9, strict=False):
+    for (label, values), (colour, dashes) in zip(group[0].limits, LIMIT_STYLES * 9, strict=False):
         label = literal(label)
-        look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6}
+        dashed: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6}
         seen = values[np.isfinite(values)]
         if len(seen) and top and seen.min() > OUT_OF_VIEW * top:
-            handles.append(Line2D([], [], label=f"{label} (out of view)", **look))
+            handles.append(Line2D([], [], label=f"{label} (out of view)", **dashed))
         elif len(seen) and (seen == seen[0]).all():
-            handles.append(ax.axhline(seen[0], label=label, zorder=2, **look))
+            handles.append(ax.axhline(seen[0], label=label, zorder=2, **dashed))
             highest = max(highest, float(seen[0]))
         elif len(seen):
             x = group[0].at_s * scale
-            handles += ax.step(x, values, where="mid", label=label, zorder=2, **look)
+            handles += ax.step(x, values, where="mid", label=label, zorder=2, **dashed)
             highest = max(highest, min(float(seen.max()), OUT_OF_VIEW * (top or float(seen.max()))))
     ax.set_ylim(0.0, (highest or 1.0) * 1.08)
     lowest = min((float(v[v > 0].min()) for _, v in group[0].limits if (v > 0).any()), default=0.0)
@@ -236,7 +236,7 @@ def _floats(column: Any) -> Floats:
     return np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
 
 
-def _short(text: str, letters: int = MOST_LETTERS) -> str:
+def _short(text: str, letters: int = MAX_LETTERS) -> str:
     """A name for a picture: short, and no formula."""
     return literal(text if len(text) <= letters else text[: letters - 1] + "…")
 

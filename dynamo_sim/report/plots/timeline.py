@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from dynamo_sim.metrics.levels import Level
-from dynamo_sim.report.looked_at import Series
+from dynamo_sim.report.decision_metrics import Series
 from dynamo_sim.report.plots.decisions import draw_metric, draw_target
 from dynamo_sim.report.plots.style import (
     BLUE,

@@ -117,20 +117,20 @@ def test_starting_workers_damp_a_scale_up() -> None:
     # 40 / 10 is four times the target of the one that is ready; counted as 0, the three others halve that.
     policy = hpa(pods_metric(10))
     view = StaticView(samples={"waiting": {0: 40.0}})
-    assert policy.decide(15, view, FleetView.of(1, starting=3)).proposal == 4
+    assert policy.decide(15, view, FleetView.of(1, starting=3)).desired == 4
 
 
 def test_external_value_shrinks_while_workers_start() -> None:
     policy = hpa(external("Value", 4.4), behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
     policy.decide(0, StaticView({"waiting": 4.4}), FleetView.of(3))
     shrunk = policy.decide(15, StaticView({"waiting": 8.6}), FleetView.of(1, starting=2))
-    assert (shrunk.target, shrunk.proposal) == (2, 2)
+    assert (shrunk.target, shrunk.desired) == (2, 2)
 
 
 def test_external_value_counts_draining_workers_until_they_are_gone() -> None:
     policy = hpa(external("Value", 10), behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
     policy.decide(0, StaticView({"waiting": 10.0}), FleetView.of(1))
-    assert policy.decide(15, StaticView({"waiting": 5.0}), FleetView.of(1, leaving=9)).proposal == 5
+    assert policy.decide(15, StaticView({"waiting": 5.0}), FleetView.of(1, leaving=9)).desired == 5
 
 
 def test_external_average_value_counts_the_starting_ones_too() -> None:
@@ -189,8 +189,8 @@ def test_cpu_looks_at_readiness_and_a_young_sample_does_not_count() -> None:
     )
     young = StaticView(samples={"busy": {0: Sample(0.9, 30.0, 15.0), 1: Sample(0.9, 36.0, 15.0)}})
     # worker 0 was sampled over time before it was ready, so it counts as unready, that is as 0 on the way up
-    assert policy.decide(40, young, fleet).proposal == 2
-    assert policy.decide(140, young, fleet).proposal == 4
+    assert policy.decide(40, young, fleet).desired == 2
+    assert policy.decide(140, young, fleet).desired == 4
 
 
 def test_own_tolerances_replace_the_flag() -> None:
@@ -237,7 +237,7 @@ def test_what_a_stabilisation_window_holds_is_told_in_plain_words(behavior: dict
     held = policy.decide(30, StaticView({"waiting": 20}), FleetView.of(6))
     window = 300 if behavior is None else 120
     assert first.events == ()
-    assert (held.target, held.proposal, held.stabilised) == (6, 2, 6)
+    assert (held.target, held.desired, held.stabilised) == (6, 2, 6)
     assert held.events == (
         f"the metrics ask for 2; the stabilisation window of scale-down ({window} s) makes it 6",
     )

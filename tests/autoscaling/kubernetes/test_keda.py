@@ -120,13 +120,13 @@ def test_a_failing_trigger_falls_back_after_its_threshold_and_recovers() -> None
 )
 def test_fallback_behaviours(behavior: str, replicas: int) -> None:
     policy = keda(trigger(ignore_null=False), fallback=fallback(0, 4, behavior), min_replicas=1)
-    assert sync(policy, 0, 6, waiting=None).proposal == replicas
+    assert sync(policy, 0, 6, waiting=None).desired == replicas
 
 
 def test_fallback_of_a_value_target_is_divided_by_the_ready_workers() -> None:
     policy = keda(trigger(ignore_null=False, metric_type="Value"), fallback=fallback(0, 6), min_replicas=1)
     fleet = FleetView.of(4, starting=1)
-    assert policy.hpa.decide(0, StaticView(), fleet).proposal == 6
+    assert policy.hpa.decide(0, StaticView(), fleet).desired == 6
     assert policy.hpa.decide(15, StaticView(), FleetView.of(0, starting=2)).reason == "no metric"
 
 
@@ -137,29 +137,29 @@ def test_a_query_with_a_series_a_worker_fails_with_several_workers() -> None:
         view = StaticView(samples={"waiting": samples})
         return policy.hpa.decide(now_s, view, FleetView.of(max(1, len(samples))))
 
-    assert synced(0, {0: 30.0}).proposal == 3
+    assert synced(0, {0: 30.0}).desired == 3
     failed = synced(15, {0: 30.0, 1: 20.0})
     assert failed.reason == "no metric" and "gives 2 series, and KEDA takes only one" in failed.events[0]
-    assert synced(30, {}).proposal == 0
+    assert synced(30, {}).desired == 0
 
 
 def test_no_data_counts_as_zero_unless_told_otherwise() -> None:
-    assert sync(keda(min_replicas=1), 0, 4, waiting=None).proposal == 0
+    assert sync(keda(min_replicas=1), 0, 4, waiting=None).desired == 0
 
 
 def test_a_cached_trigger_gives_the_hpa_the_value_of_the_last_poll() -> None:
     policy = keda(trigger(use_cached=True), min_replicas=1)
     poll(policy, 30, 2, waiting=20)
-    assert sync(policy, 30, 2, waiting=999).proposal == 2
+    assert sync(policy, 30, 2, waiting=999).desired == 2
     poll(policy, 60, 2, waiting=999)
-    assert sync(policy, 60, 2, waiting=0).proposal == 100
+    assert sync(policy, 60, 2, waiting=0).desired == 100
 
 
 def test_a_formula_replaces_the_triggers() -> None:
     formula = Modifiers(Formula("busy > 5 ? max(queue, busy) : queue / 2"), 4000, activation=2.0)
     policy = keda(trigger(name="queue"), trigger(RUNNING, name="busy"), min_replicas=1, modifiers=formula)
-    assert sync(policy, 0, 1, waiting=3, running=12).proposal == 3
-    assert sync(policy, 15, 1, waiting=4, running=1).proposal == 1
+    assert sync(policy, 0, 1, waiting=3, running=12).desired == 3
+    assert sync(policy, 15, 1, waiting=4, running=1).desired == 1
     asleep = keda(trigger(name="queue"), trigger(RUNNING, name="busy"), modifiers=formula)
     assert poll(asleep, 30, 0, waiting=4, running=5).target is None  # 2 is not above 2
     assert poll(asleep, 60, 0, waiting=5, running=5).target == 1
@@ -318,8 +318,8 @@ def test_a_cron_trigger_is_zero_outside_its_window() -> None:
         min_replicas=1,
         modifiers=Modifiers(Formula("office + queue"), 1000),
     )
-    assert sync(policy, 0, 1, waiting=3).proposal == 3
-    assert sync(policy, 9 * 3600, 1, waiting=3).proposal == 5
+    assert sync(policy, 0, 1, waiting=3).desired == 3
+    assert sync(policy, 9 * 3600, 1, waiting=3).desired == 5
 
 
 def test_with_a_formula_any_failing_trigger_makes_the_object_inactive() -> None:
@@ -357,13 +357,13 @@ class TestFallbackOfTheFormula:
         return sync(policy, 15, 3, waiting=None, running=running)
 
     def test_another_trigger_takes_its_place(self) -> None:
-        assert self.failed("queue ?? running", 10.0).proposal == 5
+        assert self.failed("queue ?? running", 10.0).desired == 5
 
     def test_a_number_takes_its_place(self) -> None:
-        assert self.failed("queue ?? running ?? 8", None).proposal == 4
+        assert self.failed("queue ?? running ?? 8", None).desired == 4
 
     def test_where_nothing_is_left_the_replicas_of_the_fallback_count(self) -> None:
-        assert self.failed("queue ?? running", None).proposal == 7
+        assert self.failed("queue ?? running", None).desired == 7
 
     def test_a_formula_that_calculates_with_it_fails(self) -> None:
         assert self.failed("queue + running", 10.0).reason == "no metric"
@@ -388,7 +388,7 @@ def test_a_cached_fallback_counts_as_a_good_read() -> None:
     policy = keda(trigger(use_cached=True, ignore_null=False), min_replicas=1, fallback=fallback(1, 4))
     poll(policy, 0, 2, waiting=None)
     assert poll(policy, 30, 2, waiting=None).reason == "active"
-    assert sync(policy, 30, 2, waiting=None).proposal == 4
+    assert sync(policy, 30, 2, waiting=None).desired == 4
     assert poll(policy, 60, 2, waiting=None).reason == "trigger failed, fallback"  # counted from 1 again
 
 

@@ -39,7 +39,7 @@ def test_a_total_needs_no_more_while_workers_start() -> None:
 def test_reasons_name_the_limit_that_held() -> None:
     policy = ProportionalPolicy(ProportionalScaling(metric="in_flight", per_worker=10), Bounds(2, 4))
     found = [ask(policy, at_s, 3, in_flight=load) for at_s, load in enumerate([35, 25, 99])]
-    assert [(d.target, d.proposal, d.reason) for d in found] == [
+    assert [(d.target, d.desired, d.reason) for d in found] == [
         (4, 4, "scale out"),
         (3, 3, "enough"),
         (4, 10, "at the largest fleet"),

@@ -124,7 +124,7 @@ def sla(**more: Any) -> SlaPolicy:
     )
 
 
-def look(policy: SlaPolicy, now_s: float, fleet: FleetView, view: StaticView) -> Decision:
+def evaluate(policy: SlaPolicy, now_s: float, fleet: FleetView, view: StaticView) -> Decision:
     return policy.decide(now_s, view, fleet)
 
 
@@ -133,23 +133,23 @@ def busy(worker: int, queued: int) -> dict[str, Any]:
 
 
 def test_without_a_model_there_is_no_decision() -> None:
-    decision = look(sla(), 5, FleetView.of(2), tick([busy(0, 0)]))
+    decision = evaluate(sla(), 5, FleetView.of(2), tick([busy(0, 0)]))
     assert (decision.target, decision.reason) == (None, "insufficient_data")
 
 
 def test_up_needs_every_worker_over_its_target() -> None:
     policy = sla(strict=True)
-    one = look(policy, 5, FleetView.of(2), tick([*varied(), busy(0, 30_000), busy(1, 6_000)], 10))
+    one = evaluate(policy, 5, FleetView.of(2), tick([*varied(), busy(0, 30_000), busy(1, 6_000)], 10))
     assert one.reason == "no_change"
-    both = look(policy, 10, FleetView.of(2), tick([busy(0, 30_000), busy(1, 30_000)], 10))
+    both = evaluate(policy, 10, FleetView.of(2), tick([busy(0, 30_000), busy(1, 30_000)], 10))
     assert (both.target, both.reason) == (3, "scale_up")
 
 
 def test_up_may_add_what_the_median_worker_needs() -> None:
     policy = sla()
-    decision = look(policy, 5, FleetView.of(2), tick([*varied(), busy(0, 30_000), busy(1, 30_000)], 10))
+    decision = evaluate(policy, 5, FleetView.of(2), tick([*varied(), busy(0, 30_000), busy(1, 30_000)], 10))
     assert decision.target == 8  # 30 000 tokens at 20 us are three times too many, beside the decodes
-    capped = look(
+    capped = evaluate(
         sla(max_step=2), 5, FleetView.of(2), tick([*varied(), busy(0, 30_000), busy(1, 30_000)], 10)
     )
     assert capped.target == 4
@@ -157,41 +157,43 @@ def test_up_may_add_what_the_median_worker_needs() -> None:
 
 def test_starting_workers_count_as_capacity() -> None:
     policy = sla()
-    decision = look(
+    decision = evaluate(
         policy, 5, FleetView.of(2, starting=7), tick([*varied(), busy(0, 30_000), busy(1, 30_000)], 10)
     )
     assert (decision.target, decision.reason) == (9, "starting workers suffice")
-    strict = look(sla(strict=True), 5, FleetView.of(2, starting=1), tick([*varied(), busy(0, 0)]))
+    strict = evaluate(sla(strict=True), 5, FleetView.of(2, starting=1), tick([*varied(), busy(0, 0)]))
     assert strict.reason == "scaling_in_progress"
 
 
 def test_down_looks_at_what_the_survivors_would_have() -> None:
     policy = sla()
     idle = [snapshot(0, 0, 1, 800), snapshot(1, 0, 1, 800)]
-    assert look(policy, 5, FleetView.of(2), tick([*varied(), *idle], 10)).target == 1
+    assert evaluate(policy, 5, FleetView.of(2), tick([*varied(), *idle], 10)).target == 1
     full = [snapshot(0, 0, 60, 60_000), snapshot(1, 0, 60, 60_000)]
-    assert look(policy, 10, FleetView.of(2), tick(full, 10)).target == 2  # 120 000 tokens do not fit in one
+    assert (
+        evaluate(policy, 10, FleetView.of(2), tick(full, 10)).target == 2
+    )  # 120 000 tokens do not fit in one
 
 
 def test_a_quiet_worker_counts_as_idle_unless_strict() -> None:
     for strict, targets in ((False, [2, 1]), (True, [2, 2])):
         policy = sla(strict=strict)
         full = [busy(0, 7_000), busy(1, 7_000)]
-        found = [look(policy, 5, FleetView.of(2), tick([*varied(), *full], 10)).target]
-        found.append(look(policy, 20, FleetView.of(2), tick([])).target)
+        found = [evaluate(policy, 5, FleetView.of(2), tick([*varied(), *full], 10)).target]
+        found.append(evaluate(policy, 20, FleetView.of(2), tick([])).target)
         assert found == targets
 
 
 def test_a_worker_without_a_pass_blocks_the_strict_rules() -> None:
     policy = sla(strict=True)
-    assert look(policy, 5, FleetView.of(2), tick(varied(0), 3)).reason == "worker_count_mismatch"
-    assert look(sla(strict=True), 5, FleetView.of(2), tick([])).reason == "no_fpm_data"
+    assert evaluate(policy, 5, FleetView.of(2), tick(varied(0), 3)).reason == "worker_count_mismatch"
+    assert evaluate(sla(strict=True), 5, FleetView.of(2), tick([])).reason == "no_fpm_data"
 
 
 def test_throughput_plans_for_the_next_interval() -> None:
     policy = sla(mode="throughput", throughput_interval_s=10)
-    assert look(policy, 5, FleetView.of(1), tick(varied(), 100)).reason == "between intervals"
-    planned = look(policy, 10, FleetView.of(1), tick([], 300))
+    assert evaluate(policy, 5, FleetView.of(1), tick(varied(), 100)).reason == "between intervals"
+    planned = evaluate(policy, 10, FleetView.of(1), tick([], 300))
     assert planned.values["demand_rps"] == 40.0
     assert planned.reason == "throughput" and planned.target is not None
     capacity = planned.values["capacity_rps"]
@@ -202,10 +204,10 @@ def test_demand_is_what_arrived_not_what_an_overloaded_fleet_finished() -> None:
     policy = sla(mode="throughput", throughput_interval_s=10)
     finished = tick(varied(), 100)
     finished.values = {"requests_started": 300, "router_queue": 60}
-    look(policy, 5, FleetView.of(1), finished)
+    evaluate(policy, 5, FleetView.of(1), finished)
     rest = tick([], 100)
     rest.values = {"requests_started": 140, "router_queue": 0}  # 60 of them had waited in front
-    assert look(policy, 10, FleetView.of(1), rest).values["demand_rps"] == 44.0
+    assert evaluate(policy, 10, FleetView.of(1), rest).values["demand_rps"] == 44.0
 
 
 OVERLOADED = {
@@ -242,14 +244,14 @@ def test_the_capacity_of_a_worker_does_not_jump_when_prefills_are_rare() -> None
 def test_a_reason_names_the_smallest_fleet_when_it_held() -> None:
     policy = sla(min_workers=2)
     idle = [snapshot(0, 0, 1, 800), snapshot(1, 0, 1, 800)]
-    held = look(policy, 5, FleetView.of(2), tick([*varied(), *idle], 10))
-    assert (held.target, held.proposal, held.reason) == (2, 1, "at the smallest fleet")
+    held = evaluate(policy, 5, FleetView.of(2), tick([*varied(), *idle], 10))
+    assert (held.target, held.desired, held.reason) == (2, 1, "at the smallest fleet")
 
 
 def test_with_both_the_plan_is_a_floor() -> None:
     policy = sla(mode="both", throughput_interval_s=5)
     idle = [snapshot(w, 0, 1, 800) for w in range(4)]
-    decision = look(policy, 5, FleetView.of(4), tick([*varied(), *idle], 1500))
+    decision = evaluate(policy, 5, FleetView.of(4), tick([*varied(), *idle], 1500))
     assert policy.floor is not None and policy.floor > 4
     assert decision.target == policy.floor
 

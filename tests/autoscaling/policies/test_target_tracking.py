@@ -96,8 +96,8 @@ def test_a_total_compares_with_what_the_ready_workers_should_carry() -> None:
 def test_reasons_name_the_limit_that_held() -> None:
     policy = tracking(Bounds(4, 6), scale_out_periods=1, scale_in_periods=1)
     full, empty = ask(policy, 0, 6, kv_usage=100), ask(policy, 60, 4, kv_usage=0.5)
-    assert (full.target, full.proposal, full.reason) == (6, 12, "at the largest fleet")
-    assert (empty.target, empty.proposal, empty.reason) == (4, 1, "at the smallest fleet")
+    assert (full.target, full.desired, full.reason) == (6, 12, "at the largest fleet")
+    assert (empty.target, empty.desired, empty.reason) == (4, 1, "at the smallest fleet")
     assert ask(policy, 120, 5, kv_usage=44).reason == "one worker less would be too few"
 
 

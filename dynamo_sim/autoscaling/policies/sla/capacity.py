@@ -9,14 +9,14 @@ import numpy as np
 
 from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel
 
-LARGEST_HIT_RATE = 0.95
+MAX_HIT_RATE = 0.95
 BATCH_SIZES = 128
 """How many batch sizes are tried at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What the policy is told about a worker, from its engine arguments; None where there is no limit."""
+    """What the policy knows of a worker, from its engine arguments; None where there is no limit."""
 
     max_kv_tokens: int | None = None
     max_num_batched_tokens: int | None = None
@@ -35,7 +35,7 @@ class Traffic:
     @property
     def new_tokens(self) -> int:
         """Prompt tokens that have to be computed."""
-        return math.ceil(self.isl * (1 - min(max(self.hit_rate, 0.0), LARGEST_HIT_RATE)))
+        return math.ceil(self.isl * (1 - min(max(self.hit_rate, 0.0), MAX_HIT_RATE)))
 
     @property
     def context(self) -> float:

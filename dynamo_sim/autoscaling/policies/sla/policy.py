@@ -212,8 +212,8 @@ class SlaPolicy(Policy):
             return False
         if estimator.itl_ms(load, scale, prompts_too=True) >= self.itl_ms * spec.sensitivity:
             return False
-        room = self.limits.max_kv_tokens
-        return room is None or load.kv_tokens * scale < room
+        limit = self.limits.max_kv_tokens
+        return limit is None or load.kv_tokens * scale < limit
 
 
 class _Arrivals:

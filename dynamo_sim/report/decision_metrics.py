@@ -1,4 +1,4 @@
-"""What the policies of a run looked at: which columns of its decisions are metrics, their units and thresholds."""
+"""The metrics that the policies of a run read: which columns of its decisions they are, their units and thresholds."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ NO_METRICS = ("excess_burst_capacity", "floor", "reactive")
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A metric as a policy saw it.
+    """A metric as a policy read it.
 
     Attributes:
         name: of the value.
         unit: of its values, and whether they are per worker or in total; empty where it is not known.
-        at_s: when somebody looked.
+        at_s: times of the evaluations.
         values: NaN where there was no data.
-        limits: label and value at each look, for each threshold.
+        limits: label and value at each evaluation, for each threshold.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Series:
 
 
 def metric_groups(result: RunResult) -> list[list[Series]]:
-    """The metrics that were looked at, those of one unit and the same thresholds together, thresholds first."""
+    """The metrics that were read, those of one unit and the same thresholds together, those with thresholds first."""
     frame = result.decisions
     known = {reading.name: reading for reading in result.records.readings}
     names = [column.removeprefix(PREFIX) for column in frame.columns if column.startswith(PREFIX)]
@@ -61,20 +61,20 @@ def metric_groups(result: RunResult) -> list[list[Series]]:
         if name in beside and name not in known:
             continue
         about = known.get(name) or Reading(name, _unit_of_name(name))
-        looks = frame[_asked(frame, name)]
-        limits = list(_limits(about, looks))
+        rows = frame[_asked(frame, name)]
+        limits = list(_limits(about, rows))
         if not about.thresholds:
-            limits += [(_column_label(looks, limit), _column(looks, limit)) for limit in declared[name]]
+            limits += [(_column_label(rows, limit), _column(rows, limit)) for limit in declared[name]]
             if not groups and not limits:  # the only threshold belongs to the first metric
-                limits += [(_column_label(looks, limit), _column(looks, limit)) for limit in plain]
-        series = Series(name, about.unit, _numbers(looks["at_s"]), _column(looks, name), tuple(limits))
+                limits += [(_column_label(rows, limit), _column(rows, limit)) for limit in plain]
+        series = Series(name, about.unit, _numbers(rows["at_s"]), _column(rows, name), tuple(limits))
         key = (about.unit, about.thresholds) if about.unit and not (limits and not about.thresholds) else name
         groups.setdefault(key, []).append(series)
     return sorted(groups.values(), key=lambda group: not group[0].limits)
 
 
 def _asked(frame: pd.DataFrame, name: str) -> NDArray[np.bool_]:
-    """The looks of the loops that look at a metric at all."""
+    """The evaluations of the loops that read a metric at all."""
     loops = frame.loc[frame[PREFIX + name].notna(), "loop"].unique()
     return np.asarray(frame["loop"].isin(loops), dtype=bool)
 
@@ -83,27 +83,27 @@ def _numbers(column: Any) -> NDArray[np.float64]:
     return np.asarray(column, dtype=np.float64)
 
 
-def _column(looks: pd.DataFrame, name: str) -> NDArray[np.float64]:
-    return _numbers(looks[PREFIX + name])
+def _column(rows: pd.DataFrame, name: str) -> NDArray[np.float64]:
+    return _numbers(rows[PREFIX + name])
 
 
-def _column_label(looks: pd.DataFrame, name: str) -> str:
-    values = looks[PREFIX + name].dropna().unique()
+def _column_label(rows: pd.DataFrame, name: str) -> str:
+    values = rows[PREFIX + name].dropna().unique()
     word = name.rsplit(" ", 1)[-1]
     return f"{word} {values[0]:g}" if len(values) == 1 else word
 
 
-def _limits(about: Reading, looks: pd.DataFrame) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    current = _numbers(looks["current"])
+def _limits(about: Reading, rows: pd.DataFrame) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    current = _numbers(rows["current"])
     for limit in about.thresholds:
         if limit.per_worker:
-            # What a fleet of no worker can be asked to do is not nothing: one worker starts it.
+            # The threshold of an empty fleet is that of its first worker, not 0.
             yield (
                 f"{limit.name}: {limit.value:g} a worker × current workers",
                 limit.value * np.maximum(current, 1.0),
             )
         else:
-            yield f"{limit.name} {limit.value:g}", np.full(len(looks), limit.value)
+            yield f"{limit.name} {limit.value:g}", np.full(len(rows), limit.value)
 
 
 def _unit_of_name(name: str) -> str:

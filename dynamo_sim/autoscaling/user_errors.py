@@ -10,7 +10,7 @@ from dynamo_sim.shown import cut, shown
 
 _OURS = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")})
-MOST_LETTERS = 300
+MAX_LETTERS = 300
 
 
 def raised(error: BaseException) -> str:
@@ -23,7 +23,7 @@ def raised(error: BaseException) -> str:
         said = " ".join(str(error).split())
     except Exception:
         said = "its text cannot be made"
-    said = cut(said, MOST_LETTERS)
+    said = cut(said, MAX_LETTERS)
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     place = "" if isinstance(error, SyntaxError) else _place(error)  # a SyntaxError says its place itself
     return f"{text}{place}"
