@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from enum import IntEnum
-from heapq import heappush
+from heapq import heappop, heappush
 
 import simpy
-from simpy.events import NORMAL, Event
+from simpy.events import NORMAL, PENDING, Event
 
 
 class Phase(IntEnum):
@@ -27,6 +27,12 @@ class Phase(IntEnum):
 
 class Timer(Event):
     """A timeout whose end is set after a process has begun to wait for it, and may be moved to an earlier time."""
+
+    def again(self) -> Timer:
+        """This timer, which has ended, as a new one that is not armed."""
+        self.callbacks = []
+        self._value = PENDING
+        return self
 
     def arm(self, at_ms: float, phase: int = NORMAL) -> None:
         """End at the absolute time ``at_ms``."""
@@ -59,7 +65,6 @@ class Clock(simpy.Environment):
 
     def __init__(self) -> None:
         super().__init__(0.0)
-        self._failure: Exception | None = None
 
     def timer(self) -> Timer:
         """A timer that is not armed yet."""
@@ -81,27 +86,26 @@ class Clock(simpy.Environment):
         return not queue or queue[0][0] > self._now or queue[0][1] > Phase.SETTLE
 
     def start(self, generator: Generator[Event, None, None]) -> simpy.Process:
-        """Start a process whose failure ends `run_dry` with the very exception (SimPy would build a new one)."""
-        return self.process(self._watched(generator))
-
-    def _watched(self, generator: Generator[Event, None, None]) -> Generator[Event, None, None]:
-        try:
-            yield from generator
-        except Exception as error:
-            self._failure = error
-            self.stop()
+        """Start a process."""
+        return self.process(generator)
 
     def run_dry(self) -> None:
         """Run until nothing is scheduled or somebody stops the clock.
 
+        This is SimPy's `step` in a loop, written out because it runs for everything that happens, and with one
+        difference: a process that fails ends it with the very exception (SimPy would build a new one).
+
         Raises:
-            Exception: what a process begun with `start` failed with.
+            Exception: what a process failed with.
         """
-        queue, step = self._queue, self.step
+        queue = self._queue
         while queue:
-            step()
-        if self._failure is not None:
-            raise self._failure
+            self._now, _, _, event = heappop(queue)
+            callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+            for callback in callbacks:
+                callback(event)
+            if not event._ok and not hasattr(event, "_defused"):
+                raise event._value
 
     def stop(self) -> None:
         """Forget everything that is scheduled."""

@@ -51,10 +51,11 @@ class WorkerProcess:
         clock.start(self._run())
 
     def _run(self) -> Generator[Event, None, None]:
+        pass_due = self._coordinator.pass_due
         while True:
             yield self._timer
-            self._timer = self._clock.timer()
-            self._coordinator.pass_due(self)
+            self._timer.again()
+            pass_due(self)
 
     def wake_at(self, at_ms: float) -> None:
         """Report at ``at_ms``: the step of the worker ends, or a request of its inbox arrives."""

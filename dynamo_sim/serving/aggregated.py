@@ -146,26 +146,16 @@ class AggregatedServing:
 
     def pass_due(self, process: WorkerProcess) -> None:
         """The step of a worker has ended, or a request of its inbox arrives."""
-        if self.clock.now < self._ahead.horizon_ms:
-            self._take_turn(process)
+        now = self.clock.now
+        if now >= self._ahead.horizon_ms:
+            step = process.worker.step
+            assert step is not None
+            self._instant.report(self.pool.end_order(process.worker.id, step), process)
             return
-        step = process.worker.step
-        assert step is not None
-        self._instant.report(self.pool.end_order(process.worker.id, step), process)
-
-    def startup_due(self, process: StartupProcess) -> None:
-        """The startup time of a worker is over (also of one that was cancelled meanwhile)."""
-        if process.is_reported:
-            return
-        # The end of a startup can hold back completions of its instant: they must be there, not inside a stretch.
-        self.pool.cut_at_boundaries(self.clock.now)
-        self._instant.report(process.order, process)
-
-    def _take_turn(self, process: WorkerProcess) -> None:
-        """A worker goes on alone: nothing else can happen to it before the horizon."""
-        self._handled_ms = self.clock.now
+        # The worker goes on alone: nothing else can happen to it before the horizon.
+        self._handled_ms = now
         pool = self.pool
-        ended = self._ahead.take_turn(process)
+        ended = self._ahead.take_turn(process, now)
         if ended:
             if self.traffic is not None:
                 self._note_traffic(ended)
@@ -174,6 +164,14 @@ class AggregatedServing:
             pool.remove_drained()
         if ended and not pool.fleet.in_flight and self._is_over():
             self._stop()
+
+    def startup_due(self, process: StartupProcess) -> None:
+        """The startup time of a worker is over (also of one that was cancelled meanwhile)."""
+        if process.is_reported:
+            return
+        # The end of a startup can hold back completions of its instant: they must be there, not inside a stretch.
+        self.pool.cut_at_boundaries(self.clock.now)
+        self._instant.report(process.order, process)
 
     def _arrivals(self) -> Generator[Event, None, None]:
         clock, fleet, source = self.clock, self.pool.fleet, self.source
@@ -302,7 +300,7 @@ class AggregatedServing:
             if completion.immediate:
                 self._complete(worker, step)
             else:
-                pool.begin(pool.processes[worker.id], step)
+                pool.begin(pool.processes[worker.id], step, now)
             changed = True
         if self._retries_matter and self._someone_is_stuck != bool(fleet.idle_with_work):
             # A worker that cannot go on is tried again at every instant of the fleet: none may be skipped.

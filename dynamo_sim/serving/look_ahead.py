@@ -67,14 +67,14 @@ class LookAhead:
                 process.cut(process.inbox[0].arrival_ms)
         return requests
 
-    def take_turn(self, process: WorkerProcess) -> list[tuple[Request, bool]]:
+    def take_turn(self, process: WorkerProcess, now: float) -> list[tuple[Request, bool]]:
         """What the rounds of an instant come to for a worker that has it to itself; the requests that ended.
 
         A plain copy of one round for one worker: its step completes, its arrivals join its queue, passes of no time are
         done, and the next pass starts. This runs once for nearly everything that happens in a run.
         """
         pool, worker, inbox = self._pool, process.worker, process.inbox
-        fleet, scheduler, now = pool.fleet, worker.scheduler, pool.clock.now
+        fleet, scheduler = pool.fleet, worker.scheduler
         self._instant.round = 1
         ended: list[tuple[Request, bool]] = []
         step = worker.step
@@ -93,7 +93,7 @@ class LookAhead:
             step = worker.start(now, self._max_passes, inbox[0].arrival_ms if inbox else self._cap_ms)
             if step.ends_ms[-1] > now:
                 fleet.busy_count += 1
-                pool.begin(process, step)
+                pool.begin(process, step, now)
                 return ended
             if not step.progress:
                 worker.step = None

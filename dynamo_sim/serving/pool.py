@@ -238,10 +238,9 @@ class Pool:
         if process is not None and process.worker.step is not None:
             self.deliver(process, self.clock.now)
 
-    def begin(self, process: WorkerProcess, step: Step) -> None:
-        """Wait for the end of a step that a worker has started now."""
-        worker = process.worker
-        step.order = (self.clock.now, self._instant.round, self._passes_step, float(worker.id))
+    def begin(self, process: WorkerProcess, step: Step, now_ms: float) -> None:
+        """Wait for the end of a step that a worker has started at ``now_ms``, which is now."""
+        step.order = (now_ms, self._instant.round, self._passes_step, float(process.worker.id))
         process.wake_at(step.ends_ms[-1])
 
     def complete(self, worker: Worker, step: Step) -> None:
