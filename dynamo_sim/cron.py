@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
 DEFAULT_START = datetime(2025, 1, 6, tzinfo=UTC)
 """The wall clock at virtual time 0 when a scenario names none: a Monday, midnight, UTC."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dynamo_sim.shown import printable
+from dynamo_sim.text import printable
 
 
 class DynamoSimError(Exception):

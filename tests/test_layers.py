@@ -15,7 +15,7 @@ PACKAGE = ROOT / "dynamo_sim"
 ENTRANCES = ("__init__", "__main__")
 
 KNOWN_UPWARD = {
-    "metrics.records -> engine.step",
+    "records.records -> engine.step",
 }
 """Imports that still point up. Each must exist, so that this list can only get shorter."""
 

@@ -41,7 +41,7 @@ from dynamo_sim.autoscaling.policies.step_scaling import StepScalingPolicy
 from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
 from dynamo_sim.autoscaling.policy import Loop, Policy, loops_of, reads_of, unreachable_targets
 from dynamo_sim.autoscaling.wiring import pipelines_for
-from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.records.readings import Reading, Threshold
 from dynamo_sim.scenario.autoscaler import MetricsSection
 from dynamo_sim.scenario.cluster_policies import BehaviorSpec, FallbackSpec, KpaScaling, ScaledObjectKeys
 from dynamo_sim.scenario.manifest_keys import HpaFlags

@@ -39,7 +39,7 @@ from dynamo_sim.scenario import scaling_policies as specs
 from dynamo_sim.scenario.autoscaler import Autoscaler, MetricsSection
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.specs import Scenario
-from dynamo_sim.shown import printable
+from dynamo_sim.text import printable
 from dynamo_sim.timing.build import build_timing
 
 DEFAULT_PERIOD_S = 15.0

@@ -14,8 +14,8 @@ from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.policy import adapted
 from dynamo_sim.autoscaling.user_errors import raised
 from dynamo_sim.errors import DynamoSimError, SimulationError
-from dynamo_sim.shown import is_text, shown
-from dynamo_sim.sizes import MOST_WORKERS
+from dynamo_sim.limits import MAX_WORKERS
+from dynamo_sim.text import is_text, shown
 
 ROUNDING = 1e-6
 """By so much, as a share, a sum of times may fall short of the shortest wait."""
@@ -87,7 +87,7 @@ class Guarded:
 
         Raises:
             PolicyError: the policy raised, or its answer is not a decision, a whole number of workers from 0 to
-                `MOST_WORKERS`, or None, or its next evaluation is not `Policy.min_wait_s` after this one, or what it
+                `MAX_WORKERS`, or None, or its next evaluation is not `Policy.min_wait_s` after this one, or what it
                 reports fits no table.
         """
         try:
@@ -128,11 +128,11 @@ class Guarded:
             raise PolicyError(self.name, now_s, f"returned a target of {number!r}, a fraction{_WANTED}")
         if number < 0:
             raise PolicyError(self.name, now_s, f"returned a target of {int(number)}, below 0{_WANTED}")
-        if number > MOST_WORKERS:
+        if number > MAX_WORKERS:
             raise PolicyError(
                 self.name,
                 now_s,
-                f"returned a target of {_rounded(number)} workers, more than {MOST_WORKERS}{_WANTED}{_UNIT}",
+                f"returned a target of {_rounded(number)} workers, more than {MAX_WORKERS}{_WANTED}{_UNIT}",
             )
         return int(number)
 
@@ -214,7 +214,7 @@ def _rounded(count: float) -> str:
 
 _UNIT = "; is a target, or the scale of its metric, in the wrong unit?"
 
-_WANTED = f"; a target is a whole number from 0 to {MOST_WORKERS}, or None for no change"
+_WANTED = f"; a target is a whole number from 0 to {MAX_WORKERS}, or None for no change"
 
 
 def _also(reason: str, more: str) -> str:

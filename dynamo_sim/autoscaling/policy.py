@@ -11,8 +11,8 @@ from dynamo_sim.autoscaling.decision import Decision, is_number
 from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
-from dynamo_sim.metrics.readings import Reading
-from dynamo_sim.shown import shown
+from dynamo_sim.records.readings import Reading
+from dynamo_sim.text import shown
 
 MIN_PERIOD_S = 0.01
 """Evaluations closer together than this are a mistake in the unit."""

@@ -6,7 +6,7 @@ import sysconfig
 import traceback
 from pathlib import Path
 
-from dynamo_sim.shown import cut, shown
+from dynamo_sim.text import cut, shown
 
 _OURS = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.workload.request import Request
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.step import Step
-from dynamo_sim.metrics.records import FleetChange, RunRecords
+from dynamo_sim.records.records import FleetChange, RunRecords
 from dynamo_sim.workload.request import Request
 
 

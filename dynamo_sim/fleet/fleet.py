@@ -12,10 +12,10 @@ from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.worker import Worker
-from dynamo_sim.sizes import MOST_WORKERS
+from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.workload.request import Outcome, Request
 
-MOST_REASONS = 2
+MAX_REASONS = 2
 """Stuck workers that are told one by one; the others are often stuck in the same way."""
 
 
@@ -198,9 +198,9 @@ class Fleet:
         Raises:
             SimulationError: more workers than any fleet has.
         """
-        if target > MOST_WORKERS:
+        if target > MAX_WORKERS:
             raise SimulationError(
-                f"a target of {target:,} workers is beyond the {MOST_WORKERS:,} a fleet may have"
+                f"a target of {target:,} workers is beyond the {MAX_WORKERS:,} a fleet may have"
             )
         active = self.active_worker_ids()
         effective = len(active) + len(self.starting)
@@ -323,9 +323,9 @@ class Fleet:
         what = f"the run reached a dead end with {left} in-flight requests remaining"
         whys = ((worker.id, worker.scheduler.stuck_reason()) for worker in self.workers.values())
         reasons = [f"worker {worker_id}: {why}" for worker_id, why in whys if why]
-        more = len(reasons) - MOST_REASONS
+        more = len(reasons) - MAX_REASONS
         if more > 0:
-            reasons[MOST_REASONS:] = [f"{more} more workers are stuck"]
+            reasons[MAX_REASONS:] = [f"{more} more workers are stuck"]
         return "; ".join([what, *reasons])
 
     # ------------------------------------------------------------ inside

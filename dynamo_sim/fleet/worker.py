@@ -45,6 +45,8 @@ class Worker:
         """Be idle again: the requests that ended with the step, with "was rejected", in the engine's order."""
         self.step = None
         self.scheduler.finish(step)
+        if not step.signals:
+            return []
         finals = step.finals
         self.in_flight -= len(finals)
         for request, rejected in finals:

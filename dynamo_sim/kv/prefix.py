@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.sizes import MOST_BLOCKS
+from dynamo_sim.limits import MAX_BLOCKS
 from dynamo_sim.workload.content import merge_runs
 from dynamo_sim.workload.request import FRESH_TOKEN, Request, Runs
 
@@ -63,7 +63,7 @@ class PrefixInterner:
         Runs that are not merged are merged first, at some cost.
 
         Raises:
-            SimulationError: there are more than `MOST_BLOCKS`.
+            SimulationError: there are more than `MAX_BLOCKS`.
         """
         block_size = self.block_size
         run_names, mixed_names = self._run_names, self._mixed
@@ -93,7 +93,7 @@ class PrefixInterner:
                 missing = 0
             if length >= block_size:
                 whole = length // block_size
-                if len(names) + whole > MOST_BLOCKS:
+                if len(names) + whole > MAX_BLOCKS:
                     raise _too_long(runs, block_size)
                 length -= whole * block_size
                 known = run_names.get((parent, value))
@@ -123,6 +123,6 @@ class PrefixInterner:
 def _too_long(runs: Sequence[tuple[int, int]], block_size: int) -> SimulationError:
     tokens = sum(length for _, length in runs)
     return SimulationError(
-        f"a prompt of {tokens:,} tokens has more than {MOST_BLOCKS:,} blocks of {block_size:,} tokens; "
+        f"a prompt of {tokens:,} tokens has more than {MAX_BLOCKS:,} blocks of {block_size:,} tokens; "
         "shorten it, or raise the block size"
     )

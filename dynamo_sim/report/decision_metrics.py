@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynamo_sim.metric_catalogue import METRICS
-from dynamo_sim.metrics.readings import Reading
+from dynamo_sim.records.readings import Reading
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dynamo_sim.metrics.columns import RequestColumns
-from dynamo_sim.metrics.records import FleetChange, RunRecords
+from dynamo_sim.records.columns import RequestColumns
+from dynamo_sim.records.records import FleetChange, RunRecords
 from dynamo_sim.report.pass_columns import Columns
 
 UNFINISHED = "unfinished"

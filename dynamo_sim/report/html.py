@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandas import NA
 
-from dynamo_sim.output_file import whole_file
+from dynamo_sim.files.output import whole_file
 from dynamo_sim.report.fleet_use import fleet_line
 from dynamo_sim.report.plots.style import duration_text
 from dynamo_sim.report.saving import meta
@@ -31,7 +31,7 @@ CAPTIONS = {
     "gantt": "What each worker did",
 }
 
-MOST_DECISIONS = 60
+MAX_DECISIONS = 60
 """Most rows of the table of decisions."""
 
 STYLE = """
@@ -58,7 +58,7 @@ def summary_table(summary: Summary) -> str:
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def decisions_table(result: RunResult, most: int = MOST_DECISIONS) -> str:
+def decisions_table(result: RunResult, most: int = MAX_DECISIONS) -> str:
     """The decisions that changed something as HTML, the first ``most`` of them; what is left out is said."""
     frame = result.decisions
     changes = frame[(frame["target"] != frame["current"]).fillna(False)]

@@ -7,8 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim.metrics.columns import RequestColumns
-from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.records.columns import RequestColumns
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.pass_columns import Columns, pass_columns
 from dynamo_sim.report.rows import request_rows
 from dynamo_sim.report.summary import Sla, Summary, summarise

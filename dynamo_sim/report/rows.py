@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.workload.request import Request
 
 HANDOFF_FIELDS = (

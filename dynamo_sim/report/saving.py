@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim import ending
-from dynamo_sim.output_file import draft_of, in_the_way, real_path
+from dynamo_sim import signals
+from dynamo_sim.files.output import draft_of, in_the_way, real_path
 from dynamo_sim.report.scenario_text import scenario_yaml
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def save_result(
     try:
         _write(result, draft, target, plots, requests_format)
         names = sorted(path.name for path in draft.iterdir())
-        ending.check()
+        signals.check()
         _move(draft, target, names)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from dynamo_sim.metrics.columns import RequestColumns
-from dynamo_sim.metrics.gaps import merged_gaps
-from dynamo_sim.metrics.percentiles import statistics
-from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.records.columns import RequestColumns
+from dynamo_sim.records.gaps import merged_gaps
+from dynamo_sim.records.percentiles import statistics
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.workload.request import Outcome
 
 Number = int | float

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from dynamo_sim.shown import cut
+from dynamo_sim.text import cut
 
-LARGEST_COUNT = 2**63 - 1
+MAX_COUNT = 2**63 - 1
 """Counts beyond this fit no array; the reference stops at 2^64 - 1."""
 
 Path = tuple[str | int, ...]
@@ -94,10 +94,10 @@ def _word_for_infinity(value: Any) -> Any:
     return float("inf") if value == "inf" else value
 
 
-Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 """A whole number from 0."""
 
-PositiveCount = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
+PositiveCount = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 """A whole number from 1."""
 
 NonNegative = Annotated[float, Field(ge=0)]

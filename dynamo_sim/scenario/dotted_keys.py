@@ -7,9 +7,9 @@ from typing import Any
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.base import Path, dotted
-from dynamo_sim.shown import cut, is_text
+from dynamo_sim.text import cut, is_text
 
-MOST_PARTS = 30
+MAX_PARTS = 30
 """A scenario is less deep than this."""
 
 _NEGATIVE = re.compile("-[0-9]+")
@@ -21,8 +21,8 @@ def parse(key: str) -> Path:
     Raises:
         ScenarioError: the key has an empty part, a negative one, or more parts than a scenario is deep.
     """
-    parts = key.strip().split(".", MOST_PARTS)
-    if not all(parts) or len(parts) > MOST_PARTS or not is_text(key):
+    parts = key.strip().split(".", MAX_PARTS)
+    if not all(parts) or len(parts) > MAX_PARTS or not is_text(key):
         raise ScenarioError(f"{cut(repr(key))}: not a dotted key like fleet.workers or scaling.0.workers")
     if any(_NEGATIVE.fullmatch(part) for part in parts):
         raise ScenarioError(f"{key!r}: items of a list are counted from 0")

@@ -9,13 +9,13 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from dynamo_sim.scenario.base import LARGEST_COUNT, Path, Problems, dotted
-from dynamo_sim.shown import cut
+from dynamo_sim.scenario.base import MAX_COUNT, Path, Problems, dotted
+from dynamo_sim.text import cut
 
-MOST_HOMES = 4
+MAX_HOMES = 4
 """A key that is known in more sections than this was hardly meant for one of them."""
 
-MOST_LISTED = 12
+MAX_LISTED = 12
 """Most keys of a section that are listed when nothing is like an unknown one."""
 
 
@@ -109,7 +109,7 @@ def _demand(item: Any) -> str:
         kind in ("int_type", "int_from_float")
         and isinstance(value, float)
         and value.is_integer()
-        and abs(value) <= LARGEST_COUNT
+        and abs(value) <= MAX_COUNT
     ):
         return f"must be a whole number; write {int(value)}"
     if kind in ("model_type", "model_attributes_type") and value is None:
@@ -185,9 +185,9 @@ def _hint(path: Path, models: tuple[type[BaseModel], ...], root: type[BaseModel]
     homes = [home for home in _homes(name, root) if home != path[:-1]]
     if len(homes) == 1:
         return f"; {name!r} belongs in {dotted(homes[0]) or 'the top level'}"
-    if 1 < len(homes) <= MOST_HOMES:
+    if 1 < len(homes) <= MAX_HOMES:
         return f"; {name!r} belongs in {' or '.join(dotted(home) for home in homes)}"
-    if len(known) <= MOST_LISTED:
+    if len(known) <= MAX_LISTED:
         return f"; known here: {', '.join(known)}"
     close = _closest_by_a_word(name, known)
     return f"; did you mean {close!r}?" if close else ""

@@ -9,7 +9,8 @@ from pathlib import Path as FilePath
 from pydantic import ValidationError
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.input_file import read_whole
+from dynamo_sim.files.input import read_whole
+from dynamo_sim.limits import MAX_YAML_BYTES
 from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.base import Path
 from dynamo_sim.scenario.explain import Problem, explain
@@ -17,10 +18,9 @@ from dynamo_sim.scenario.files import BASE_DIR, PATH_KEYS
 from dynamo_sim.scenario.manifest_keys import is_inline
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.yaml_source import YamlSource, read_yaml
-from dynamo_sim.shown import cut
-from dynamo_sim.sizes import MOST_YAML_BYTES
+from dynamo_sim.text import cut
 
-LONGEST_OVERRIDE = 200
+MAX_OVERRIDE = 200
 """Letters of an override that a message repeats."""
 
 OPTIONS = ("--set", "--vary")
@@ -81,7 +81,7 @@ def _texts(overrides: Iterable[str]) -> list[str]:
 
 def _text_of(file: FilePath) -> str:
     try:
-        return read_whole(file, MOST_YAML_BYTES).decode("utf-8-sig")
+        return read_whole(file, MAX_YAML_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         raise ScenarioError(f"{file}: no such file") from None
     except IsADirectoryError:
@@ -96,7 +96,7 @@ def _text_of(file: FilePath) -> str:
 def _apply(source: YamlSource, override: str, option: str) -> None:
     """Change the data of `source`; what comes from the override has it as its place."""
     key, equals, text = override.partition("=")
-    place = f"{option} {cut(override, LONGEST_OVERRIDE)}"
+    place = f"{option} {cut(override, MAX_OVERRIDE)}"
     if not equals:
         raise ScenarioError(f"{place}: must be KEY=VALUE, like fleet.workers=8")
     try:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
+from dynamo_sim.limits import MAX_SCALE, MAX_WORKERS, MIN_PER_WORKER
 from dynamo_sim.metric_catalogue import HISTOGRAMS, METRICS, query_faults
 from dynamo_sim.scenario.base import CheckedSpec, Path, Problems, Spec
-from dynamo_sim.sizes import LARGEST_SCALE, LEAST_PER_WORKER, MOST_WORKERS
 
 Positive = Annotated[float, Field(gt=0)]
 
-PerWorker = Annotated[float, Field(ge=LEAST_PER_WORKER)]
+PerWorker = Annotated[float, Field(ge=MIN_PER_WORKER)]
 """How much of a metric one worker is to have."""
 
-Workers = Annotated[int, Field(ge=0, le=MOST_WORKERS)]
+Workers = Annotated[int, Field(ge=0, le=MAX_WORKERS)]
 """Workers of a fleet."""
 
 FIRST_YEAR, LAST_YEAR = 1900, 2999
@@ -83,7 +83,7 @@ class MetricSpec(Spec):
     window_s: Positive | None = None
     """Length of the window; null = that of the metrics section."""
 
-    scale: Annotated[float, Field(ge=-LARGEST_SCALE, le=LARGEST_SCALE)] = 1.0
+    scale: Annotated[float, Field(ge=-MAX_SCALE, le=MAX_SCALE)] = 1.0
     """Every value is multiplied by it."""
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.scenario.base import (
     Count,
     Fraction,
@@ -38,7 +39,6 @@ from dynamo_sim.scenario.policy_parts import (
     TimeZone,
     Workers,
 )
-from dynamo_sim.sizes import MOST_WORKERS
 
 
 def _checked_config(value: Any, info: ValidationInfo) -> Any:
@@ -173,7 +173,7 @@ class ProportionalScaling(MetricSpec, PolicySpec):
     """How long a smaller fleet must have been enough before a scale-in."""
 
 
-MAX_ADJUSTED = 100.0 * MOST_WORKERS
+MAX_ADJUSTED = 100.0 * MAX_WORKERS
 """Workers or percent of a step."""
 
 

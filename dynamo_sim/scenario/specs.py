@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.autoscaler import Autoscaler
 from dynamo_sim.scenario.base import NonNegative, PositiveCount, Problems, Spec
@@ -21,13 +22,12 @@ from dynamo_sim.scenario.files import BASE_DIR
 from dynamo_sim.scenario.policy_parts import Workers
 from dynamo_sim.scenario.startup import Startup
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
-from dynamo_sim.sizes import MOST_WORKERS
 
 
 class Fleet(Spec):
     """The workers a run starts with."""
 
-    workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 1
+    workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] = 1
     """Workers at time 0, all ready."""
 
     engine: EngineArgs = EngineArgs()

@@ -15,12 +15,12 @@ from pydantic import (
     model_validator,
 )
 
+from dynamo_sim.limits import MAX_TOKENS
 from dynamo_sim.scenario.base import Path, Problems, Spec
 from dynamo_sim.scenario.files import existing_path
-from dynamo_sim.sizes import MOST_TOKENS
 
-Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
-TokenNumber = Annotated[float, Field(gt=0, le=MOST_TOKENS)]
+Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
+TokenNumber = Annotated[float, Field(gt=0, le=MAX_TOKENS)]
 
 
 class LognormalLengths(Spec):
@@ -102,7 +102,7 @@ class TokenLengths(Spec):
         json_schema_extra={
             "type": ["object", "integer"],
             "minimum": 1,
-            "maximum": MOST_TOKENS,
+            "maximum": MAX_TOKENS,
             "minProperties": 1,
             "maxProperties": 1,
             "additionalProperties": False,
@@ -127,8 +127,8 @@ class TokenLengths(Spec):
         if isinstance(data, dict | TokenLengths):
             return data
         if isinstance(data, int) and not isinstance(data, bool):
-            if not 1 <= data <= MOST_TOKENS:
-                raise ValueError(f"must be from 1 to {MOST_TOKENS}")
+            if not 1 <= data <= MAX_TOKENS:
+                raise ValueError(f"must be from 1 to {MAX_TOKENS}")
             return {"constant": data}
         raise ValueError(f"must be a whole number, or a section with one of {', '.join(cls.model_fields)}")
 

@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
+from dynamo_sim.limits import MAX_REQUESTS
 from dynamo_sim.scenario.base import CheckedSpec, Count, Fraction, NonNegative, Path, Problems, Spec
 from dynamo_sim.scenario.files import existing_path
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.token_lengths import Tokens
-from dynamo_sim.sizes import MOST_REQUESTS
 
 DEFAULT_TRACE_BLOCK_TOKENS = 512
 
 Speedup = Annotated[float, Field(gt=0)]
-RequestCount = Annotated[int, Field(ge=1, le=MOST_REQUESTS)]
+RequestCount = Annotated[int, Field(ge=1, le=MAX_REQUESTS)]
 FORMAT_ALIASES = {"mooncake_delta": "mooncake-delta", "agentic-mooncake": "agentic_mooncake"}
 
 TraceFormat = Annotated[
@@ -72,11 +72,11 @@ class SyntheticWorkload(CheckedSpec):
 
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         total = self.request_count * self.turns_per_session
-        if total > MOST_REQUESTS:
+        if total > MAX_REQUESTS:
             yield (
                 ("turns_per_session",),
                 f"found {self.turns_per_session}; with request_count {self.request_count} these are {total} requests, "
-                f"and at most {MOST_REQUESTS} are possible",
+                f"and at most {MAX_REQUESTS} are possible",
             )
 
     @property

@@ -15,9 +15,9 @@ import yaml
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.base import Path, dotted
-from dynamo_sim.shown import with_whole_letters
+from dynamo_sim.text import with_whole_letters
 
-LARGEST_ALIAS_EXPANSION = 100_000
+MAX_ALIAS_EXPANSION = 100_000
 """Values that may come out of aliases; beyond it a small file would fill the memory."""
 
 MAX_DEPTH = 50
@@ -123,9 +123,9 @@ class _YamlReader:
         self._open.add(id(node))
         if aliased:
             self._expanded += len(node.value)
-            if self._expanded > LARGEST_ALIAS_EXPANSION:
+            if self._expanded > MAX_ALIAS_EXPANSION:
                 raise ScenarioError(
-                    f"{self._place(node)}: aliases repeat more than {LARGEST_ALIAS_EXPANSION} values"
+                    f"{self._place(node)}: aliases repeat more than {MAX_ALIAS_EXPANSION} values"
                 )
         value: Any
         if isinstance(node, yaml.SequenceNode):

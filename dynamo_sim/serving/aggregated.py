@@ -404,9 +404,9 @@ class AggregatedServing:
         now = self.clock.now
         self._instant.step = RoundStep.TICK
         next_ms = self.controller.on_tick(now, self)
-        self.pool.hand_over(self.router.release(self.pool, now))
+        released = self.pool.hand_over(self.router.release(self.pool, now))
         if next_ms is not None and is_due_later(next_ms, now):
-            if self._nothing_to_come():
+            if not released and self._nothing_to_come():
                 self._refuse_dead_end()
             self._check_idle_ticks()
             self._arm_tick(next_ms)

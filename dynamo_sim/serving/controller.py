@@ -6,7 +6,7 @@ import math
 from typing import Any, Protocol
 
 from dynamo_sim.fleet.fleet import TargetEffect
-from dynamo_sim.metrics.readings import Reading
+from dynamo_sim.records.readings import Reading
 from dynamo_sim.serving.pool import Pool
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from dynamo_sim.errors import ScenarioError, SimulationError
+from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.serving.controller import ControlledFleet, PlainController
-from dynamo_sim.shown import shown
-from dynamo_sim.sizes import MOST_WORKERS
+from dynamo_sim.text import shown
 
 
 class Planner(Protocol):
@@ -74,8 +74,8 @@ def _target(value: Any, place: str) -> int | None:
         raise SimulationError(
             f"{place} must be a whole number of workers or None, got {shown(value)}"
         ) from None
-    if not 0 <= count <= MOST_WORKERS:
-        raise SimulationError(f"{place} must be from 0 to {MOST_WORKERS} workers, got {shown(value)}")
+    if not 0 <= count <= MAX_WORKERS:
+        raise SimulationError(f"{place} must be from 0 to {MAX_WORKERS} workers, got {shown(value)}")
     return count
 
 

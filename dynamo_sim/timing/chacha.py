@@ -14,7 +14,7 @@ import numpy.typing as npt
 DOUBLE_ROUNDS = 6
 # Blocks, of 8 numbers each. Below the first size a batch costs the same, above the largest nothing is won.
 FIRST_BATCH = 64
-LARGEST_BATCH = 512
+MAX_BATCH = 512
 
 _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _MASK_32 = (1 << 32) - 1
@@ -42,7 +42,7 @@ def chacha12_u64(seed: int) -> Iterator[int]:
     while True:
         yield from _numbers(key, first, count)
         first += count
-        count = min(2 * count, LARGEST_BATCH)
+        count = min(2 * count, MAX_BATCH)
 
 
 def _numbers(key: list[int], first: int, count: int) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from dynamo_sim.input_file import read_whole, refuse_all_but_files
+from dynamo_sim.files.input import read_whole, refuse_all_but_files
 from dynamo_sim.timing.profile_grid import Floats, ProfileGrid
 from dynamo_sim.timing.profile_points import decode_grid
 
@@ -24,8 +24,8 @@ TWICE_A_LAYER = ("layernorm",)  # before attention and before the feed-forward p
 # The profiler runs models cut to one layer and does not note how many they have.
 LAYERS_OF_MODEL = {"meta-llama/Llama-3.1-8B": 32}
 
-MOST_ROWS = 1_000_000
-MOST_META_BYTES = 1 << 20
+MAX_ROWS = 1_000_000
+MAX_META_BYTES = 1 << 20
 
 
 def is_layer_folder(folder: Path) -> bool:
@@ -42,7 +42,7 @@ def convert(folder: Path) -> tuple[ProfileGrid, Floats, dict[str, str]]:
         ValueError: a column or an operator is missing, or the number of layers is unknown.
         OSError: a file is missing.
     """
-    meta = yaml.safe_load(read_whole(folder / "meta.yaml", MOST_META_BYTES)) or {}
+    meta = yaml.safe_load(read_whole(folder / "meta.yaml", MAX_META_BYTES)) or {}
     layers = _layers(meta)
     dense = _table(folder / "dense.csv", ["tokens", "layer"]).unstack("layer")
     once = dense[list(ONCE_A_STEP)].sum(axis=1)
@@ -82,9 +82,9 @@ def _layers(meta: dict[str, Any]) -> int:
 def _table(file: Path, keys: list[str]) -> pd.Series[float]:
     """Microseconds by ``keys``, sorted; repeated measurements become their mean."""
     refuse_all_but_files(file)
-    rows = pd.read_csv(file, nrows=MOST_ROWS + 1)
-    if len(rows) > MOST_ROWS:
-        raise ValueError(f"{file.name} has more than {MOST_ROWS:,} rows")
+    rows = pd.read_csv(file, nrows=MAX_ROWS + 1)
+    if len(rows) > MAX_ROWS:
+        raise ValueError(f"{file.name} has more than {MAX_ROWS:,} rows")
     missing = [name for name in (*keys, "time_us") if name not in rows.columns]
     if missing:
         raise ValueError(f"{file.name} has no column {', '.join(missing)}")

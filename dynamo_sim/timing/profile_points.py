@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dynamo_sim.timing.profile_grid import Floats
 
-MOST_CELLS = 4_000_000
+MAX_CELLS = 4_000_000
 
 
 def sorted_curve(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -45,10 +45,10 @@ def decode_grid(
             f"decode was measured at {len(contexts)} context length(s); a grid needs at least two"
         )
     rows = np.unique(active_kv_tokens).astype(np.float64)
-    if len(rows) * len(contexts) > MOST_CELLS:
+    if len(rows) * len(contexts) > MAX_CELLS:
         raise ValueError(
             f"decode was measured at {len(rows):,} loads and {len(contexts):,} context lengths; "
-            f"their grid may have at most {MOST_CELLS:,} cells"
+            f"their grid may have at most {MAX_CELLS:,} cells"
         )
     columns = []
     for context in contexts:

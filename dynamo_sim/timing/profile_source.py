@@ -15,13 +15,13 @@ import numpy.typing as npt
 import yaml
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.input_file import refuse_all_but_files
+from dynamo_sim.files.input import refuse_all_but_files
 from dynamo_sim.timing import layer_results, planner_results
 from dynamo_sim.timing.profile_grid import Floats, ProfileGrid
 
 NpzArrays = dict[str, npt.NDArray[Any]]
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Most bytes of an npz file, unpacked; the largest profiles known have less than one million."""
 
 
@@ -175,10 +175,10 @@ class _Huge(ValueError):
 
 
 def _refuse_huge(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raise `_Huge` for files that unpack, or arrays that unfold, to more than `MOST_BYTES` together."""
+    """Raise `_Huge` for files that unpack, or arrays that unfold, to more than `MAX_BYTES` together."""
     unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > MOST_BYTES:
-        raise _Huge(f"{path.name} unpacks to {unpacked:,} bytes; a profile has at most {MOST_BYTES:,}")
+    if unpacked > MAX_BYTES:
+        raise _Huge(f"{path.name} unpacks to {unpacked:,} bytes; a profile has at most {MAX_BYTES:,}")
     for member in archive.infolist():
         if not member.filename.endswith(".npy"):
             continue

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Protocol
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.sizes import MOST_BLOCKS
+from dynamo_sim.limits import MAX_BLOCKS
 from dynamo_sim.workload.content import TOKEN_MASK, runs_of_ids
 from dynamo_sim.workload.conversations import Conversations, sped_up
 from dynamo_sim.workload.request import Request, Runs
@@ -158,10 +158,10 @@ def synthetic_sessions(load: SyntheticLoad, block_tokens: int, ratio: float) -> 
             f"inter_turn_delay_ms must be a finite non-negative number, got {plain_number(delay)}"
         )
     check_shared_ratio(load.shared_prefix_ratio)
-    if load.shared_prefix_ratio > 0.0 and load.input_tokens > MOST_BLOCKS * block_tokens:
+    if load.shared_prefix_ratio > 0.0 and load.input_tokens > MAX_BLOCKS * block_tokens:
         raise ScenarioError(
-            f"workload.input_tokens: found {load.input_tokens}; must be at most {MOST_BLOCKS * block_tokens}, which "
-            f"are {MOST_BLOCKS} blocks of {block_tokens} tokens, where prompts share a prefix"
+            f"workload.input_tokens: found {load.input_tokens}; must be at most {MAX_BLOCKS * block_tokens}, which "
+            f"are {MAX_BLOCKS} blocks of {block_tokens} tokens, where prompts share a prefix"
         )
     turns = load.turns_per_session
     rows = load.request_count * turns

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from dynamo_sim import cli, simulation
-from dynamo_sim.commands.progress import RunProgress
+from dynamo_sim.cli.progress import RunProgress
 from dynamo_sim.errors import ScenarioError, SimulationError, TraceError
 from dynamo_sim.report import saving
 from dynamo_sim.scenario import Scenario, load_scenario

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from dynamo_sim.cli import main
-from dynamo_sim.commands.variants import variants
+from dynamo_sim.cli.variants import variants
 
 SCENARIO = """
 name: small
@@ -183,7 +183,7 @@ def test_the_share_of_the_sla_and_the_size_of_a_fleet_that_changes_are_told(
 )
 def test_names_say_what_differs(varied: str, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = SimpleNamespace(name="small", with_=lambda **_: None)
-    monkeypatch.setattr("dynamo_sim.commands.loading.load_and_build", lambda *_: (nothing, []))
+    monkeypatch.setattr("dynamo_sim.cli.loading.load_and_build", lambda *_: (nothing, []))
     assert [label for label, *_ in variants(["small.yaml"], [], [varied])] == names
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_sim.commands.timing import add_parser, describe
+from dynamo_sim.cli.timing import add_parser, describe
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.timing.profile_source import load_profile
 from tests.timing.test_profile import INSIDE

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from dynamo_sim.commands.trace import add_parser
+from dynamo_sim.cli.trace import add_parser
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.report.plots.trace import trace_figure
 from dynamo_sim.report.trace_facts import detect_format, inspect_trace

@@ -11,7 +11,7 @@ from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.kv_events import KvEvent
 from dynamo_sim.kv.prefix import PrefixInterner
-from dynamo_sim.metrics.gaps import merged_gaps
+from dynamo_sim.records.gaps import merged_gaps
 from dynamo_sim.workload.request import Request
 
 RECORDED = (

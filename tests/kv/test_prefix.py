@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
-from dynamo_sim.sizes import MOST_BLOCKS
+from dynamo_sim.limits import MAX_BLOCKS
 
 RUNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=6)
 
@@ -83,7 +83,7 @@ def test_fresh_names_are_unlike_every_other():
     assert interner.blocks([(1, 6)]) == names[:3]
 
 
-@pytest.mark.parametrize("runs", [[(1, 10**12)], [(1, 8), (2, 4 * MOST_BLOCKS)]])
+@pytest.mark.parametrize("runs", [[(1, 10**12)], [(1, 8), (2, 4 * MAX_BLOCKS)]])
 def test_a_prompt_of_too_many_blocks_is_refused_before_it_fills_the_memory(runs):
     with pytest.raises(SimulationError, match="tokens has more than 16,777,216 blocks of 4 tokens"):
         PrefixInterner(4).blocks(runs)

@@ -16,7 +16,7 @@ from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet, Stage
-from dynamo_sim.metrics.gaps import merged_gaps
+from dynamo_sim.records.gaps import merged_gaps
 from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import ScriptedTargets

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from dynamo_sim.engine.step import Step
-from dynamo_sim.metrics.columns import RequestColumns
-from dynamo_sim.metrics.gaps import GapLog, merged_gaps
-from dynamo_sim.metrics.levels import Level
-from dynamo_sim.metrics.lifespans import lifespans
-from dynamo_sim.metrics.records import FleetChange
+from dynamo_sim.records.columns import RequestColumns
+from dynamo_sim.records.gaps import GapLog, merged_gaps
+from dynamo_sim.records.levels import Level
+from dynamo_sim.records.lifespans import lifespans
+from dynamo_sim.records.records import FleetChange
 from dynamo_sim.report.pass_columns import pass_columns
 from tests.helpers import pass_stats
 from tests.report.run_records import rejected, served

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_sim.metrics.percentiles import STATISTICS, nearest_rank, percentiles, statistics
+from dynamo_sim.records.percentiles import STATISTICS, nearest_rank, percentiles, statistics
 
 RANKS = {
     1: (0, 0, 0, 0, 0),

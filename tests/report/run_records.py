@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dynamo_sim.engine.step import SignalKind, Step
-from dynamo_sim.metrics.gaps import GapLog
-from dynamo_sim.metrics.records import FleetChange, RunRecords
+from dynamo_sim.records.gaps import GapLog
+from dynamo_sim.records.records import FleetChange, RunRecords
 from dynamo_sim.workload.request import Outcome, Request
 from tests.helpers import pass_stats
 
 POOL_TOKENS = 16_384
-MOST_RUNNING = 24
+MAX_RUNNING = 24
 
 
 def sla(ttft_ms: float | None = None, itl_ms: float | None = None, e2e_ms: float | None = None) -> Any:
@@ -117,7 +117,7 @@ def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
         if not running and waiting[0].arrival_ms > now:
             now = waiting[0].arrival_ms
         admitted: list[Request] = []
-        while waiting and waiting[0].arrival_ms <= now and len(running) + len(admitted) < MOST_RUNNING:
+        while waiting and waiting[0].arrival_ms <= now and len(running) + len(admitted) < MAX_RUNNING:
             admitted.append(waiting.pop(0))
         prompt_tokens = sum(r.input_tokens for r in admitted)
         context = sum(r.input_tokens + r.emitted_tokens for r in running)

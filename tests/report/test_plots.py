@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.plots.style import duration_text, literal
 from dynamo_sim.report.result import RunResult
 from tests.report.run_records import ToyScenario, large_run, records_of, rejected, served, sla, toy_run

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report import saving
 from dynamo_sim.report.html import page
 from dynamo_sim.report.result import RunResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.rows import HANDOFF_FIELDS, iter_json_lines, request_rows
 from tests.report.run_records import rejected, served
 

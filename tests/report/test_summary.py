@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from dynamo_sim.metrics.gaps import GapLog
-from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.records.gaps import GapLog
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.summary import DISTRIBUTIONS, HOST_FIELDS, summarise
 from tests.report.run_records import records_of, rejected, served, sla, toy_run
 

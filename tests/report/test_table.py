@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from dynamo_sim.metrics.records import RunRecords
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.summary import Summary, summarise
 from dynamo_sim.report.table import COLUMNS, format_table, print_table
 from tests.report.run_records import records_of, served, sla

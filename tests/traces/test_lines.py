@@ -88,7 +88,7 @@ def test_a_pipe_is_not_read_just_to_guess_its_format(tmp_path):
 
 
 def test_a_line_without_an_end_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "MOST_LINE_BYTES", 100)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 100)
     path = write(tmp_path / "t", ROW, "x" * 101)
     assert "the line has more than 100 bytes" in str(refusal(path, skip_bad_lines=True))
 

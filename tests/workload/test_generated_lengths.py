@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynamo_sim.errors import TraceError
-from dynamo_sim.sizes import MOST_TOKENS
+from dynamo_sim.limits import MAX_TOKENS
 from tests.workload.generated_loads import requests, scenario
 
 COUNT = 40_000
@@ -54,8 +54,8 @@ def test_lognormal_keeps_its_bounds() -> None:
 
 
 def test_lognormal_without_bounds_ends_at_the_longest_length_of_all() -> None:
-    inputs, _ = lengths(count=1000, input_tokens={"lognormal": {"median": 1e-300, "p95": MOST_TOKENS}})
-    assert set(inputs) <= {1, MOST_TOKENS}
+    inputs, _ = lengths(count=1000, input_tokens={"lognormal": {"median": 1e-300, "p95": MAX_TOKENS}})
+    assert set(inputs) <= {1, MAX_TOKENS}
 
 
 def test_uniform_has_every_length_of_its_range_equally_often() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynamo_sim.autoscaling.metrics.sampler import Observations
-from dynamo_sim.metrics.percentiles import nearest_rank
+from dynamo_sim.records.percentiles import nearest_rank
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

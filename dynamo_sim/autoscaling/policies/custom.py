@@ -13,7 +13,7 @@ from dynamo_sim.autoscaling.policy import Policy, adapted, check_decide, loops_o
 from dynamo_sim.autoscaling.user_errors import raised
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.scaling_policies import is_class_name
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
 
 def load_policy(

@@ -17,9 +17,9 @@ from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import PolicyError
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import DynamoSimError, ScenarioError
-from dynamo_sim.input_file import read_whole
-from dynamo_sim.shown import shown
-from dynamo_sim.sizes import MOST_YAML_BYTES
+from dynamo_sim.files.input import read_whole
+from dynamo_sim.limits import MAX_YAML_BYTES
+from dynamo_sim.text import shown
 
 PACKAGE, VERSION = "ai-dynamo", "1.3.1"
 """The one version whose bridge contract this is."""
@@ -72,7 +72,7 @@ def read_config(source: Mapping[str, Any] | str | Path) -> Mapping[str, Any]:
     """
     if not isinstance(source, str | Path):
         return source
-    found = yaml.safe_load(read_whole(Path(source), MOST_YAML_BYTES).decode("utf-8"))
+    found = yaml.safe_load(read_whole(Path(source), MAX_YAML_BYTES).decode("utf-8"))
     if not isinstance(found, Mapping):
         raise ValueError(f"{source} must be a mapping, got {shown(found)}")
     return found

@@ -10,7 +10,7 @@ from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policies.proportional import HeldScaleIn
 from dynamo_sim.autoscaling.policy import Policy
-from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.records.readings import Reading, Threshold
 from dynamo_sim.scenario.scaling_policies import QueueProportionalScaling
 
 _ROUTER = MetricQuery("router_queue")

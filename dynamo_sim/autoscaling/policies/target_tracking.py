@@ -11,7 +11,7 @@ from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import Policy
-from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.records.readings import Reading, Threshold
 from dynamo_sim.scenario.scaling_policies import TargetTrackingScaling
 
 ALARM_PERIOD_S = 60.0

@@ -18,7 +18,7 @@ from dynamo_sim.report.plots.decisions import MAX_PANELS, draw_decisions
 from dynamo_sim.report.plots.gantt import draw_gantt
 from dynamo_sim.report.plots.latency import draw_distributions, draw_over_time
 from dynamo_sim.report.plots.timeline import draw_timeline
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult

@@ -10,8 +10,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch, StepPatch
 from numpy.typing import NDArray
 
-from dynamo_sim.metrics.levels import Level
-from dynamo_sim.metrics.lifespans import Lifespan, lifespans
+from dynamo_sim.records.levels import Level
+from dynamo_sim.records.lifespans import Lifespan, lifespans
 from dynamo_sim.report.plots.style import (
     GREY,
     LIGHT_GREY,
@@ -34,9 +34,9 @@ KINDS = (("prefill", VERMILION), ("decode", SKY), ("prefill and decode", "#0B2E4
 """What a pass does, by number, and its colour: medium, light and dark, to be told apart in grey too."""
 
 ROW_HEIGHT = 0.72
-MOST_BARS = 4_000
-MOST_OUTLINED_BARS = 400
-MOST_NAMES = 24
+MAX_BARS = 4_000
+MAX_OUTLINED_BARS = 400
+MAX_NAMES = 24
 SAMPLES = 500
 
 
@@ -73,7 +73,7 @@ def draw_gantt(ax: Axes, result: RunResult, window_ms: tuple[float, float] | Non
     handles = _lives(ax, lives, names, (start_ms, end_ms), unit_ms)
     rows = np.searchsorted(names, workers)
     label = f"time ({unit})"
-    if len(starts) <= MOST_BARS:
+    if len(starts) <= MAX_BARS:
         _bars(ax, starts / unit_ms, ends / unit_ms, rows, kinds)
     else:
         _shares(ax, starts, ends, rows, kinds, np.linspace(start_ms, end_ms, SAMPLES + 1), unit_ms)
@@ -83,7 +83,7 @@ def draw_gantt(ax: Axes, result: RunResult, window_ms: tuple[float, float] | Non
     ]
     ax.set_xlim(start_ms / unit_ms, end_ms / unit_ms)
     ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
-    ticks = np.arange(0, len(names), -(-len(names) // MOST_NAMES) or 1)
+    ticks = np.arange(0, len(names), -(-len(names) // MAX_NAMES) or 1)
     ax.set_yticks(ticks, [str(name) for name in names[ticks]])
     ax.set_xlabel(label)
     ax.set_ylabel("worker")
@@ -101,7 +101,7 @@ def _boxes(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Floats:
 
 
 def _bars(ax: Axes, left: Floats, right: Floats, rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
-    outline = 0.4 if len(left) <= MOST_OUTLINED_BARS else 0.0
+    outline = 0.4 if len(left) <= MAX_OUTLINED_BARS else 0.0
     for kind, (_, colour) in enumerate(KINDS):
         mine = kinds == kind
         if mine.any():

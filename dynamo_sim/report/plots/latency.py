@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from dynamo_sim.metrics.columns import RequestColumns
-from dynamo_sim.metrics.percentiles import percentiles
+from dynamo_sim.records.columns import RequestColumns
+from dynamo_sim.records.percentiles import percentiles
 from dynamo_sim.report.plots.style import (
     BLUE,
     GREEN,
@@ -49,8 +49,8 @@ METRICS = {
 }
 """Name, title, column and bound of the SLA of what can be drawn over time."""
 
-MOST_DOTS = 3_000
-MOST_BINS = 120
+MAX_DOTS = 3_000
+MAX_BINS = 120
 REQUESTS_A_BIN = 20
 
 
@@ -131,7 +131,7 @@ def draw_over_time(ax: Axes, columns: RequestColumns, metric: str, sla: Sla | No
     label = f"arrival ({unit})"
     handles: list[Any] = []
     lowest, highest = values.min(), values.max()
-    if len(values) <= MOST_DOTS:
+    if len(values) <= MAX_DOTS:
         size = 7.0 if len(values) > 300 else 18.0
         ax.scatter(arrival_ms / unit_ms, values, s=size, color=INK, alpha=0.45, linewidths=0, rasterized=True)
         handles.append(Line2D([], [], color=INK, marker="o", markersize=3, linestyle="", label="request"))
@@ -142,7 +142,7 @@ def draw_over_time(ax: Axes, columns: RequestColumns, metric: str, sla: Sla | No
         levels = _percentiles_by_bin(values, place, bins)
         handles = _bands(ax, edges / unit_ms, *levels) + handles
         label += f", {bins} time bins"
-        if len(values) > MOST_DOTS:  # single requests are out of sight: show all of the bands, no more
+        if len(values) > MAX_DOTS:  # single requests are out of sight: show all of the bands, no more
             lowest, highest = np.nanmin(levels[0]), np.nanmax(levels[2])
     if wants_log(values, decades=2.0) and lowest > 0:
         ax.set_yscale("log")
@@ -179,7 +179,7 @@ def _bands(ax: Axes, x: Floats, p50: Floats, p90: Floats, p99: Floats) -> list[A
 
 def _bin_edges(arrival_ms: Floats) -> Floats:
     """Equal bins of time, but neighbours with few requests are one bin; times without any stay apart."""
-    equal = min(len(arrival_ms) // REQUESTS_A_BIN, MOST_BINS)
+    equal = min(len(arrival_ms) // REQUESTS_A_BIN, MAX_BINS)
     counts, edges = np.histogram(arrival_ms, equal)
     first, held = [0], [int(counts[0])]  # of each bin: its first equal one, and its requests
     for place, count in enumerate(counts[1:].tolist(), 1):

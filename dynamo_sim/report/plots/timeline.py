@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from dynamo_sim.metrics.levels import Level
+from dynamo_sim.records.levels import Level
 from dynamo_sim.report.decision_metrics import Series
 from dynamo_sim.report.plots.decisions import draw_metric, draw_target
 from dynamo_sim.report.plots.style import (

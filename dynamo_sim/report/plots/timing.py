@@ -15,7 +15,7 @@ from dynamo_sim.report.plots.style import BLUE, literal
 from dynamo_sim.timing.profile_grid import Floats
 from dynamo_sim.timing.profile_source import Profile
 
-MOST_LINES = 7  # context lengths drawn; more could not be told apart
+MAX_LINES = 7  # context lengths drawn; more could not be told apart
 LOG_BELOW = 0.2  # an axis is logarithmic when half of its points lie in this first part of it
 
 
@@ -46,7 +46,7 @@ def draw_decode(ax: Axes, profile: Profile) -> None:
     """Decode times over KV room: solid where measured, dotted where the column was filled in."""
     grid, points = profile.grid, profile.decode_points
     active = grid.decode_active_kv_tokens
-    chosen = _spread(len(grid.decode_context_length), MOST_LINES)
+    chosen = _spread(len(grid.decode_context_length), MAX_LINES)
     colours = colormaps["viridis"](np.linspace(0.0, 0.88, len(chosen)))
     seen = []
     filled_in = False

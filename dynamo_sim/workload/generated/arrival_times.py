@@ -7,16 +7,16 @@ from math import inf
 import numpy as np
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.limits import MAX_REQUESTS
 from dynamo_sim.random_streams import stream
 from dynamo_sim.scenario.arrivals import ConstantArrivals, GammaArrivals, PoissonArrivals, RateShape
-from dynamo_sim.sizes import MOST_REQUESTS
 from dynamo_sim.workload.generated.rates import Floats, rate_profile
 
 LATEST_US = 2.0**53
 """Beyond this, 285 years, a float cannot count microseconds."""
 
-LEAST_CHUNK = 1024
-LARGEST_CHUNK = 1 << 20
+MIN_CHUNK = 1024
+MAX_CHUNK = 1 << 20
 
 
 def arrival_times_ms(
@@ -49,10 +49,10 @@ def arrival_times_ms(
     end_s = inf if duration_s is None else duration_s
     expected = float(rates.expected_by(np.array([end_s]))[0])
     most = min(expected, inf if count is None else count)
-    if most > MOST_REQUESTS:
+    if most > MAX_REQUESTS:
         raise ScenarioError(
             f"workload: about {most:.3g} requests would arrive; at most "
-            f"{MOST_REQUESTS:,} are possible in a run (lower the rate, duration_s or request_count)"
+            f"{MAX_REQUESTS:,} are possible in a run (lower the rate, duration_s or request_count)"
         )
     burstiness = _burstiness(shape)
     if burstiness is None:
@@ -90,7 +90,7 @@ def _burstiness(shape: RateShape) -> float | None:
 
 def _even_events(expected: float, count: int | None) -> Floats:
     """0, 1, 2, ...: at most ``count``, and one more than can be before the end, which rounding decides."""
-    most = MOST_REQUESTS if count is None else count
+    most = MAX_REQUESTS if count is None else count
     return np.arange(min(most, expected + 1.0) if expected < most else most, dtype=np.float64)
 
 
@@ -105,8 +105,8 @@ def _random_events(
     wanted = inf if count is None else count
     last = 0.0
     while wanted > 0 and last <= expected:
-        left = min(wanted, (expected - last) * 1.01 + LEAST_CHUNK)
-        gaps = random.standard_gamma(burstiness, int(min(left, LARGEST_CHUNK)))
+        left = min(wanted, (expected - last) * 1.01 + MIN_CHUNK)
+        gaps = random.standard_gamma(burstiness, int(min(left, MAX_CHUNK)))
         gaps /= burstiness
         gaps[0] += last
         events = np.cumsum(gaps)

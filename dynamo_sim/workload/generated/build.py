@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.limits import MAX_REQUESTS
 from dynamo_sim.scenario.arrivals import RetimedArrivals
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
-from dynamo_sim.sizes import MOST_REQUESTS
 from dynamo_sim.workload.generated.arrival_times import arrival_times_ms
 from dynamo_sim.workload.generated.draw_lengths import draw_lengths
 from dynamo_sim.workload.generated.retimed import retimed_source
@@ -47,8 +47,8 @@ def generated_source(
         return retimed_source(spec, arrivals, seed, concurrency, stamp_at_take, disaggregated)
     if concurrency is not None:
         assert spec.request_count is not None
-        if spec.request_count > MOST_REQUESTS:
-            raise ScenarioError(f"workload.request_count: at most {MOST_REQUESTS:,} are possible in a run")
+        if spec.request_count > MAX_REQUESTS:
+            raise ScenarioError(f"workload.request_count: at most {MAX_REQUESTS:,} are possible in a run")
         return CappedList(_turns(spec, spec.request_count, seed), concurrency)
     assert arrivals is not None
     speedup = spec.arrival_speedup_ratio

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamo_sim.errors import TraceError
-from dynamo_sim.input_file import refuse_device
-from dynamo_sim.sizes import MOST_TOKENS
+from dynamo_sim.files.input import refuse_device
+from dynamo_sim.limits import MAX_TOKENS
 
 
 def read_token_column(path: str | Path, column: str) -> npt.NDArray[np.int32]:
@@ -69,7 +69,7 @@ def _tokens(text: str, column: str, path: str | Path, line: int) -> int:
     try:
         value = float(text)
         tokens = int(value)
-        if tokens == value and 1 <= tokens <= MOST_TOKENS:
+        if tokens == value and 1 <= tokens <= MAX_TOKENS:
             return tokens
     except (ValueError, OverflowError):
         pass

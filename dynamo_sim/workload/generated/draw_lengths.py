@@ -7,9 +7,9 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
+from dynamo_sim.limits import MAX_TOKENS
 from dynamo_sim.random_streams import stream
 from dynamo_sim.scenario.token_lengths import EmpiricalLengths, LognormalLengths, TokenLengths
-from dynamo_sim.sizes import MOST_TOKENS
 from dynamo_sim.workload.generated.csv_column import read_token_column
 
 Lengths = npt.NDArray[np.int32]
@@ -69,7 +69,7 @@ def _lognormal(lengths: LognormalLengths, count: int, random: np.random.Generato
     with np.errstate(over="ignore"):  # infinite lengths become the longest
         np.exp(values, out=values)
     np.rint(values, out=values)
-    return np.clip(values, lengths.min, lengths.max or MOST_TOKENS).astype(np.int32)
+    return np.clip(values, lengths.min, lengths.max or MAX_TOKENS).astype(np.int32)
 
 
 def _empirical(lengths: EmpiricalLengths, count: int, random: np.random.Generator) -> Lengths:

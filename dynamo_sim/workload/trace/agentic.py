@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_sim.shown import is_text
+from dynamo_sim.text import is_text
 from dynamo_sim.workload.conversations import Workflow, sped_up
 from dynamo_sim.workload.trace.fields import (
     brief,

@@ -6,7 +6,7 @@ from math import inf, isfinite
 from typing import Any
 
 SIGNIFICAND_MAX = (1 << 64) - 1
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 """Digits of `SIGNIFICAND_MAX`; fewer always fit."""
 
 POWERS = tuple(float(f"1e{exponent}") for exponent in range(309))
@@ -20,11 +20,11 @@ def read_decimal(text: str) -> float:
     """
     digits, _, power = text.lower().partition("e")
     whole, _, fraction = digits.partition(".")
-    if len(digits) < MOST_DIGITS and not power:
+    if len(digits) < MAX_DIGITS and not power:
         return float(int(whole + fraction)) / POWERS[len(fraction)]
     sign = -1.0 if whole.startswith("-") else 1.0
     significant = (whole.removeprefix("-") + fraction).lstrip("0")
-    kept = significant[:MOST_DIGITS]
+    kept = significant[:MAX_DIGITS]
     if kept and int(kept) > SIGNIFICAND_MAX:
         kept = kept[:-1]
     exponent = int(power or 0) - len(fraction) + len(significant) - len(kept)

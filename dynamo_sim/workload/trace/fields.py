@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from math import floor, inf, isfinite
 from typing import Any
 
-from dynamo_sim.shown import cut, is_text
-from dynamo_sim.sizes import MOST_TOKENS
+from dynamo_sim.limits import MAX_TOKENS
+from dynamo_sim.text import cut, is_text
 from dynamo_sim.workload.trace.decimals import read_decimal
 from dynamo_sim.workload.trace.lines import BadLine, RepeatedKeys
 
@@ -20,7 +20,7 @@ U32_MAX = (1 << 32) - 1
 U64_MAX = (1 << 64) - 1
 I32_MAX = (1 << 31) - 1
 
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 """Whole numbers in messages are cut to so many digits; every one that is allowed has fewer."""
 
 
@@ -52,7 +52,7 @@ def found(value: Any) -> str:
 def plain_number(value: float) -> str:
     """A number without a needless ``.0``, shortened where it is very long: -7, 2.5, inf, NaN."""
     if isinstance(value, int):
-        return str(value) if abs(value) < 10**MOST_DIGITS else f"a number of more than {MOST_DIGITS} digits"
+        return str(value) if abs(value) < 10**MAX_DIGITS else f"a number of more than {MAX_DIGITS} digits"
     if isinstance(value, float):
         if value != value:
             return "NaN"
@@ -147,8 +147,8 @@ def whole_list(record: dict[str, Any], name: str, high: int = U64_MAX) -> list[i
 def check_lengths(prompt_tokens: int, output_tokens: int) -> None:
     """Refuse a prompt or an answer of more tokens than there can be."""
     for what, tokens in (("prompt", prompt_tokens), ("answer", output_tokens)):
-        if tokens > MOST_TOKENS:
-            raise BadLine(f"the {what} has {plain_number(tokens)} tokens; at most {MOST_TOKENS} are possible")
+        if tokens > MAX_TOKENS:
+            raise BadLine(f"the {what} has {plain_number(tokens)} tokens; at most {MAX_TOKENS} are possible")
 
 
 def obj(record: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from dynamo_sim.errors import TraceError
 from dynamo_sim.workload.trace.decimals import as_written, read_decimal
 from dynamo_sim.workload.trace.opening import open_trace
 
-MOST_LINE_BYTES = 1 << 28
+MAX_LINE_BYTES = 1 << 28
 """A longer line is no record of a trace."""
 
 
@@ -72,15 +72,15 @@ class TraceLines:
         decode = _DECODER.decode
         try:
             with open_trace(self._path) as file:
-                read_line = partial(file.readline, MOST_LINE_BYTES + 1)
+                read_line = partial(file.readline, MAX_LINE_BYTES + 1)
                 for line, raw in enumerate(iter(read_line, b""), start=1):
                     if line == 1:
                         raw = raw.removeprefix(codecs.BOM_UTF8)
                     if not raw or raw.isspace():
                         continue
-                    if len(raw) > MOST_LINE_BYTES:
+                    if len(raw) > MAX_LINE_BYTES:
                         raise TraceError(
-                            f"the line has more than {MOST_LINE_BYTES:,} bytes; a trace has one record a line",
+                            f"the line has more than {MAX_LINE_BYTES:,} bytes; a trace has one record a line",
                             self.file,
                             line,
                         )

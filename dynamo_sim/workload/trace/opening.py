@@ -9,7 +9,7 @@ from typing import IO
 
 import zstandard
 
-from dynamo_sim.input_file import refuse_device
+from dynamo_sim.files.input import refuse_device
 
 GZIP_SUFFIXES = (".gz",)
 ZSTD_SUFFIXES = (".zst", ".zstd")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.sizes import MOST_BLOCKS
+from dynamo_sim.limits import MAX_BLOCKS
 from dynamo_sim.workload.conversations import Conversations
 from dynamo_sim.workload.trace.fields import (
     as_number,
@@ -63,9 +63,9 @@ def _read_row(line: int, record: Any, block_tokens: int) -> _Loop:
             )
     longest = prompt + sum(responses) + sum(outputs)
     check_lengths(longest, max([*responses, final]))
-    if longest > MOST_BLOCKS * block_tokens:
+    if longest > MAX_BLOCKS * block_tokens:
         raise BadLine(
-            f"the longest prompt of trace line {line} has {longest} tokens, more than {MOST_BLOCKS} blocks of "
+            f"the longest prompt of trace line {line} has {longest} tokens, more than {MAX_BLOCKS} blocks of "
             f"trace_block_size {block_tokens}"
         )
     return _Loop(prompt, [*responses, final], outputs, latencies)

@@ -19,9 +19,9 @@ from dynamo_sim.autoscaling import (
     as_policy,
     load_policy,
 )
-from dynamo_sim.ending import Ended
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.scaling_policies import ScheduleScaling, TargetAt
+from dynamo_sim.signals import Ended
 
 
 def load(folder: Path, text: str, name: str = "P") -> Any:

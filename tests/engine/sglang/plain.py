@@ -11,7 +11,7 @@ from typing import Any
 
 from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.workload.request import Request
 from tests.engine.twins import PlainStats
 

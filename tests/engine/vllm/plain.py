@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.metrics.gaps import GapLog
+from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.workload.request import Request
 from tests.engine.twins import PlainStats
 from tests.engine.vllm.plain_pool import PlainPool

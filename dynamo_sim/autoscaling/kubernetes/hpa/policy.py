@@ -22,7 +22,7 @@ from dynamo_sim.autoscaling.kubernetes.hpa.spec import (
 from dynamo_sim.autoscaling.kubernetes.hpa.sync import SyncResult, begin_history, sync
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import HPA, Policy
-from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.records.readings import Reading, Threshold
 from dynamo_sim.scenario.manifest_keys import HpaFlags
 
 

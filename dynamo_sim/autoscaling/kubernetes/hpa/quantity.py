@@ -7,7 +7,7 @@ import re
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
 _SUFFIXES = {
     "": Decimal(1),
@@ -29,7 +29,7 @@ _SUFFIXES = {
 }
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
 
-LARGEST_QUANTITY = 2**63 - 1
+MAX_QUANTITY = 2**63 - 1
 """Kubernetes knows no larger one."""
 
 _LONGEST_TEXT = 60
@@ -52,7 +52,7 @@ def parse_quantity(quantity: Any) -> Decimal:
         value = Decimal(f"{number}e{power}")
     else:
         value = Decimal(number) * _SUFFIXES[suffix or ""]
-    if abs(value) > LARGEST_QUANTITY:
+    if abs(value) > MAX_QUANTITY:
         raise ValueError(f"too large a quantity: {shown(quantity)}; the largest is 2^63 - 1")
     return value
 
@@ -62,7 +62,7 @@ def _text(quantity: Any) -> str | None:
     if isinstance(quantity, bool) or not isinstance(quantity, str | int | float | Decimal):
         return None
     if isinstance(quantity, int):
-        quantity = max(-LARGEST_QUANTITY - 2, min(quantity, LARGEST_QUANTITY + 1))
+        quantity = max(-MAX_QUANTITY - 2, min(quantity, MAX_QUANTITY + 1))
     text = str(quantity).strip()
     return text if len(text) <= _LONGEST_TEXT else None
 

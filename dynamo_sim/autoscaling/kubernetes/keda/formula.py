@@ -25,7 +25,7 @@ from dynamo_sim.autoscaling.kubernetes.keda.formula_operators import (
     Compute,
     applied,
 )
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
 MAX_TOKENS = 200
 """Longer formulas are refused; nobody writes them by hand."""

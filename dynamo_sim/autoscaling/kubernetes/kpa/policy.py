@@ -18,7 +18,7 @@ from dynamo_sim.autoscaling.kubernetes.kpa.targets import (
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import KNATIVE, Loop, Policy
-from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.records.readings import Reading, Threshold
 from dynamo_sim.scenario.cluster_policies import KpaScaling
 
 SCRAPE_S = 1.0

@@ -13,7 +13,7 @@ from dynamo_sim.autoscaling.kubernetes.manifests.section import Section
 from dynamo_sim.metric_catalogue import Kind
 from dynamo_sim.scenario.cluster_policies import BehaviorSpec
 from dynamo_sim.scenario.yaml_source import MAX_DEPTH
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
 NEW_VERSIONS = ("autoscaling/v2", "autoscaling/v2beta2")
 API_VERSIONS = (*NEW_VERSIONS, "autoscaling/v2beta1", "autoscaling/v1")

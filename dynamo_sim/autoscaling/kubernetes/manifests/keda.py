@@ -32,7 +32,7 @@ from dynamo_sim.scenario.cluster_policies import (
     FallbackSpec,
     ScaledObjectKeys,
 )
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
 _CONNECTION = (
     "serverAddress",

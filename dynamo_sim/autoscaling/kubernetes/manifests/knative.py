@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Section
 from dynamo_sim.scenario.cluster_policies import KpaScaling
 from dynamo_sim.scenario.explain import explain
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
 PREFIX = "autoscaling.knative.dev/"
 

@@ -28,10 +28,10 @@ from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Sectio
 from dynamo_sim.autoscaling.kubernetes.manifests.yaml_text import Lines, read_documents
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.input_file import read_whole
+from dynamo_sim.files.input import read_whole
+from dynamo_sim.limits import MAX_YAML_BYTES
 from dynamo_sim.scenario.cluster_policies import KpaScaling
-from dynamo_sim.shown import shown
-from dynamo_sim.sizes import MOST_YAML_BYTES
+from dynamo_sim.text import shown
 
 MAX_OTHERS_REPORTED = 5
 """Documents that are no autoscaler and are reported one by one."""
@@ -146,7 +146,7 @@ def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tupl
     if isinstance(source, Path) or ("\n" not in text.strip() and not text.lstrip().startswith("{")):
         place = called or text
         try:
-            text = read_whole(Path(source).expanduser(), MOST_YAML_BYTES).decode("utf-8")
+            text = read_whole(Path(source).expanduser(), MAX_YAML_BYTES).decode("utf-8")
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ScenarioError(f"{place[:200]}: cannot be read: {reason}") from error

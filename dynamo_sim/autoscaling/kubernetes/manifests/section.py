@@ -11,9 +11,9 @@ from typing import Any
 from dynamo_sim.autoscaling.kubernetes.hpa.quantity import quantity_milli
 from dynamo_sim.autoscaling.kubernetes.manifests.yaml_text import Lines
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.shown import shown
+from dynamo_sim.text import shown
 
-LARGEST_INTEGER = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
 """Kubernetes counts replicas and seconds in 32 bits."""
 
 MAX_LIST_DEPTH = 20
@@ -28,13 +28,13 @@ MAX_ENTRIES = 100
 MAX_UNKNOWN_KEYS = 20
 """Unknown keys of one section that are reported one by one."""
 
-LARGEST_NUMBER = 1e15
+MAX_NUMBER = 1e15
 """What is larger than any number of a manifest can sensibly be."""
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w|y)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31536000.0}
 
-LONGEST_DURATION_S = 9.2e9
+MAX_DURATION_S = 9.2e9
 """The 292 years a duration can hold there."""
 
 
@@ -196,13 +196,13 @@ class Section:
         return self.text(key, "", choices)
 
     def integer(self, key: str, default: int, least: int | None = None, quoted: bool = False) -> int:
-        """A whole number from ``least`` to `LARGEST_INTEGER`; ``quoted``: written as a text, as in an annotation."""
+        """A whole number from ``least`` to `MAX_INTEGER`; ``quoted``: written as a text, as in an annotation."""
         value = self.number(key, default, least, quoted)
         if value != int(value):
             self.problem(key, f"must be a whole number, got {shown(self.data.get(key))}")
             return default
-        if value > LARGEST_INTEGER:
-            self.problem(key, f"must be at most {LARGEST_INTEGER}, got {shown(self.data.get(key))}")
+        if value > MAX_INTEGER:
+            self.problem(key, f"must be at most {MAX_INTEGER}, got {shown(self.data.get(key))}")
             return default
         return int(value)
 
@@ -218,7 +218,7 @@ class Section:
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             self.problem(key, f"must be a number, got {shown(self.data.get(key))}")
             return default
-        if abs(value) > LARGEST_NUMBER:
+        if abs(value) > MAX_NUMBER:
             self.problem(key, f"too large a number: {shown(self.data.get(key))}")
             return default
         if least is not None and value < least:
@@ -271,7 +271,7 @@ def duration_s(text: str) -> float | None:
     if not parts or "".join(part.group() for part in parts) != text:
         return None
     seconds = sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
-    return seconds if seconds <= LONGEST_DURATION_S else None
+    return seconds if seconds <= MAX_DURATION_S else None
 
 
 def walk(data: Any) -> Iterator[Any]:

@@ -10,7 +10,7 @@ import yaml
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.yaml_source import HALF_A_LETTER, MAX_DEPTH
-from dynamo_sim.shown import with_whole_letters
+from dynamo_sim.text import with_whole_letters
 
 MAX_MERGED_KEYS = 100_000
 """Keys that ``<<`` may bring into mappings; beyond it a small file would fill the memory."""

@@ -17,7 +17,7 @@ from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel
 from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor, Predictor
 from dynamo_sim.autoscaling.policies.sla.worker_load import Estimator, WorkerLoad
 from dynamo_sim.autoscaling.policy import Policy
-from dynamo_sim.metrics.readings import Reading, Threshold
+from dynamo_sim.records.readings import Reading, Threshold
 from dynamo_sim.scenario.scaling_policies import SlaScaling
 
 _IN_FRONT = MetricQuery("router_queue")

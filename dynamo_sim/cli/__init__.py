@@ -14,16 +14,16 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from dynamo_sim import ending
-from dynamo_sim.shown import print_error
+from dynamo_sim import signals
+from dynamo_sim.text import print_error
 
 COMMANDS = {
-    "run": "dynamo_sim.commands.run",
-    "compare": "dynamo_sim.commands.compare",
-    "validate": "dynamo_sim.commands.validate",
-    "schema": "dynamo_sim.commands.schema",
-    "trace": "dynamo_sim.commands.trace",
-    "timing": "dynamo_sim.commands.timing",
+    "run": "dynamo_sim.cli.run",
+    "compare": "dynamo_sim.cli.compare",
+    "validate": "dynamo_sim.cli.validate",
+    "schema": "dynamo_sim.cli.schema",
+    "trace": "dynamo_sim.cli.trace",
+    "timing": "dynamo_sim.cli.timing",
 }
 """Subcommands in the order of the help, each with the module whose `add_parser` brings it."""
 
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _print_whatever_the_encoding()
     from dynamo_sim.errors import DynamoSimError, OutputError, SimulationError
 
-    with ending.heeding_signals():
+    with signals.heeding_signals():
         try:
             code = _run(argv)
             sys.stdout.flush()
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_error(error)
             return BAD_INPUT
         except KeyboardInterrupt as error:
-            ended = error if isinstance(error, ending.Ended) else ending.Ended()
+            ended = error if isinstance(error, signals.Ended) else signals.Ended()
             print_error(ended)
             return ENDED + ended.number
         except MemoryError:
@@ -92,7 +92,7 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         code: int = arguments.handler(arguments)
     finally:
-        ending.check()
+        signals.check()
     return code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dynamo_sim.commands.arguments import add_overrides, given_text
+from dynamo_sim.cli.arguments import add_overrides, given_text
 
 
 def add_parser(subparsers: Any) -> None:
@@ -19,10 +19,10 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Check every file, also after a bad one; 2 if any is bad."""
-    from dynamo_sim.commands.loading import load_and_build
+    from dynamo_sim.cli.loading import load_and_build
     from dynamo_sim.errors import ScenarioError
     from dynamo_sim.scenario.checks import notes
-    from dynamo_sim.shown import print_error, printable
+    from dynamo_sim.text import print_error, printable
 
     bad = False
     for file in arguments.files:

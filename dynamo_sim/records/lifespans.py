@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynamo_sim.metrics.records import FleetChange
+from dynamo_sim.records.records import FleetChange
 
 
 @dataclass(slots=True)

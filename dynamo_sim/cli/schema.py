@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from dynamo_sim.commands.arguments import given_path
+from dynamo_sim.cli.arguments import given_path
 
 
 def add_parser(subparsers: Any) -> None:
@@ -18,7 +18,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Print or write the schema."""
-    from dynamo_sim.output_file import check_file_of_option, file_of_option
+    from dynamo_sim.files.output import check_file_of_option, file_of_option
     from dynamo_sim.scenario.schema import scenario_schema_text
 
     text = scenario_schema_text()

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-MOST_WORKERS = 100_000
+MAX_WORKERS = 100_000
 """Workers of a fleet."""
 
-MOST_REQUESTS = 50_000_000
+MAX_REQUESTS = 50_000_000
 """Requests of a run; their arrival times alone are 400 MB."""
 
-MOST_TOKENS = 2**31 - 1
+MAX_TOKENS = 2**31 - 1
 """Tokens of a prompt, of an answer, or behind one id of a trace."""
 
-MOST_BLOCKS = 1 << 24
+MAX_BLOCKS = 1 << 24
 """Blocks of one token sequence; the reference numbers their positions up to here."""
 
-LEAST_PER_WORKER = 1e-6
+MIN_PER_WORKER = 1e-6
 """Of a metric, for one worker to have; less is a mistake in the unit, and would order workers without end."""
 
-LARGEST_SCALE = 1e12
+MAX_SCALE = 1e12
 """From one unit of a metric to another."""
 
-MOST_YAML_BYTES = 4 << 20
+MAX_YAML_BYTES = 4 << 20
 """Bytes of a scenario, a manifest or a configuration; YAML of this size takes half a minute to read."""

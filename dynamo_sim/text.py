@@ -6,10 +6,10 @@ import reprlib
 import sys
 from typing import Any
 
-MOST_LETTERS = 60
+MAX_LETTERS = 60
 
 
-def shown(value: Any, most: int = MOST_LETTERS) -> str:
+def shown(value: Any, most: int = MAX_LETTERS) -> str:
     """A value for a message, shortened to ``most`` letters."""
     try:
         # Nested data is cut before it is written: aliases of YAML can make it endless.
@@ -20,7 +20,7 @@ def shown(value: Any, most: int = MOST_LETTERS) -> str:
     return cut(text, most)
 
 
-def cut(text: str, most: int = MOST_LETTERS) -> str:
+def cut(text: str, most: int = MAX_LETTERS) -> str:
     """A text, shortened to ``most`` letters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
@@ -58,4 +58,4 @@ def print_error(message: object) -> None:
 
 
 _NESTED = reprlib.Repr()
-_NESTED.maxstring = _NESTED.maxother = 2 * MOST_LETTERS
+_NESTED.maxstring = _NESTED.maxother = 2 * MAX_LETTERS

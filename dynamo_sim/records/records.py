@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim.metrics.gaps import GapLog
-from dynamo_sim.metrics.readings import Reading
+from dynamo_sim.records.gaps import GapLog
+from dynamo_sim.records.readings import Reading
 from dynamo_sim.workload.request import Request
 
 if TYPE_CHECKING:

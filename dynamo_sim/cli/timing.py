@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim.commands.arguments import given_path, given_text
+from dynamo_sim.cli.arguments import given_path, given_text
 
 if TYPE_CHECKING:
     from dynamo_sim.timing.profile_grid import Floats
@@ -47,7 +47,7 @@ def handle(arguments: argparse.Namespace) -> int:
     Raises:
         ScenarioError: FILE holds no usable profile.
     """
-    from dynamo_sim.output_file import check_file_of_option, check_picture_of_option
+    from dynamo_sim.files.output import check_file_of_option, check_picture_of_option
     from dynamo_sim.timing.profile_source import load_profile
 
     if arguments.png is not None:
@@ -57,14 +57,14 @@ def handle(arguments: argparse.Namespace) -> int:
     profile = load_profile(arguments.profile, arguments.tp)
     print("\n".join(describe(profile)))
     if arguments.png is not None:
-        from dynamo_sim.output_file import save_figure
+        from dynamo_sim.files.output import save_figure
         from dynamo_sim.report.plots.timing import profile_figure
 
         figure = profile_figure(profile, _title(arguments.profile, profile))
         save_figure(figure, "--png", arguments.png, dpi=110)
         print(f"Picture: {arguments.png}")
     if arguments.save is not None:
-        from dynamo_sim.output_file import file_of_option
+        from dynamo_sim.files.output import file_of_option
 
         with file_of_option("--save", arguments.save) as draft:
             profile.grid.save(draft)

@@ -10,13 +10,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.shown import cut
+from dynamo_sim.text import cut
 
 if TYPE_CHECKING:
     from dynamo_sim.scenario import Scenario
     from dynamo_sim.scenario.base import Path
 
-MOST_RUNS = 64
+MAX_RUNS = 64
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ def variants(
     Raises:
         ScenarioError: a scenario is wrong, or what is varied is.
     """
-    from dynamo_sim.commands.loading import load_and_build
+    from dynamo_sim.cli.loading import load_and_build
 
     axes = [_axis(text) for text in varied]
     count = len(files) * math.prod(len(axis.values) for axis in axes)
-    if count > MOST_RUNS:
-        raise ScenarioError(f"--vary: {count} runs are too many to read side by side; at most {MOST_RUNS}")
+    if count > MAX_RUNS:
+        raise ScenarioError(f"--vary: {count} runs are too many to read side by side; at most {MAX_RUNS}")
     _check(axes, overrides)
     keys = _short_keys([axis.key for axis in axes])
     for file in files:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim.commands.arguments import given_path, given_text
+from dynamo_sim.cli.arguments import given_path, given_text
 
 if TYPE_CHECKING:
     from dynamo_sim.report.trace_facts import TraceFacts
@@ -54,7 +54,7 @@ def handle(arguments: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise ScenarioError(f"--{name.replace('_', '-')}: found {value}; must be at least 1")
     if arguments.png is not None:
-        from dynamo_sim.output_file import check_picture_of_option
+        from dynamo_sim.files.output import check_picture_of_option
 
         check_picture_of_option("--png", arguments.png)
     files = arguments.files
@@ -75,7 +75,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if len(facts.skipped) > LISTED_BAD_LINES:
         print(f"and {len(facts.skipped) - LISTED_BAD_LINES} more", file=sys.stderr)
     if arguments.png is not None:
-        from dynamo_sim.output_file import save_figure
+        from dynamo_sim.files.output import save_figure
         from dynamo_sim.report.plots.trace import trace_figure
 
         save_figure(trace_figure(facts), "--png", arguments.png, dpi=130)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim import ending
-from dynamo_sim.commands.arguments import add_overrides, given_path, given_text
+from dynamo_sim import signals
+from dynamo_sim.cli.arguments import add_overrides, given_path, given_text
 from dynamo_sim.errors import OutputError
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Load, run, save, print; nothing is saved of a run that fails."""
-    from dynamo_sim.commands.loading import naming
-    from dynamo_sim.commands.results_folder import usable_folder
-    from dynamo_sim.output_file import check_file_of_option
+    from dynamo_sim.cli.loading import naming
+    from dynamo_sim.cli.results_folder import usable_folder
+    from dynamo_sim.files.output import check_file_of_option
     from dynamo_sim.report.saving import is_result
     from dynamo_sim.scenario import load_scenario
 
@@ -66,7 +66,7 @@ def handle(arguments: argparse.Namespace) -> int:
     with naming(arguments.scenario):
         result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
     summary = result.summary.with_wall_time((time.perf_counter() - started) * 1000.0)
-    ending.check()
+    signals.check()
     _write(result, folder, arguments.html)
     if arguments.json:
         print(json.dumps(_finite(summary), indent=2, allow_nan=False))
@@ -86,7 +86,7 @@ def _write(result: RunResult, folder: Path | None, page: Path | None) -> None:
     if page is None:
         _save(result, folder)
         return
-    from dynamo_sim.output_file import file_of_option
+    from dynamo_sim.files.output import file_of_option
     from dynamo_sim.report.html import page as html
 
     with file_of_option("--html", page) as draft:
@@ -109,7 +109,7 @@ def _run(scenario: Scenario, show_progress: bool) -> RunResult:
 
     if not show_progress:
         return run(scenario)
-    from dynamo_sim.commands.progress import RunProgress
+    from dynamo_sim.cli.progress import RunProgress
 
     with RunProgress(scenario) as progress:
         return run(scenario, progress=progress.update)

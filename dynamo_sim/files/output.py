@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from dynamo_sim import ending
+from dynamo_sim import signals
 from dynamo_sim.errors import OutputError, ScenarioError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     draft = draft_of(target)
     try:
         yield draft
-        ending.check()
+        signals.check()
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)

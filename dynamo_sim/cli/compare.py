@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim.commands.arguments import add_overrides, given_text
+from dynamo_sim.cli.arguments import add_overrides, given_text
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
@@ -68,8 +68,8 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     """Check every variant before the first one runs."""
-    from dynamo_sim.commands.loading import naming
-    from dynamo_sim.commands.variants import variants
+    from dynamo_sim.cli.loading import naming
+    from dynamo_sim.cli.variants import variants
     from dynamo_sim.errors import SimulationError
 
     chosen = list(variants(arguments.scenarios, arguments.overrides, arguments.vary))
