@@ -143,8 +143,10 @@ class RadixCache:
         """
         node, depth = self.root, 0
         stamp = self.now()
+        names = text.names
+        named = len(names)
         while depth < pages:
-            child = node.children.get(_key(text, depth))
+            child = node.children.get(names[depth] if depth < named else text)
             if child is None:
                 break
             depth = _agreement(child, text, min(child.high, pages))
@@ -199,8 +201,10 @@ class RadixCache:
         # Go down as far as others have put the same pages. No stamp is given on the way: the caller has the whole path
         # locked afterwards, and says what it did to the stamps when it unlocks it.
         depth = first = node.high
+        names = text.names
+        named = len(names)
         while depth < pages:
-            child = node.children.get(_key(text, depth))
+            child = node.children.get(names[depth] if depth < named else text)
             if child is None:
                 break
             depth = _agreement(child, text, min(child.high, pages))
@@ -226,7 +230,7 @@ class RadixCache:
             else:
                 self._serial += 1
                 leaf = Node(node, text, depth, pages, by_page, 0, self._serial)
-                node.children[_key(text, depth)] = leaf
+                node.children[names[depth] if depth < named else text] = leaf
                 self.evictable += (pages - depth) * self.page_tokens
                 node = leaf
         return node, present

@@ -106,7 +106,10 @@ def demand(sequence: SglangSequence, chunk_tokens: float, limits: Limits) -> Dem
         tokens = min(int(chunk_tokens) // limits.page_tokens * limits.page_tokens, missing)
     if not tokens:
         return None
-    outputs = 0 if tokens < missing else min(sequence.left, limits.clip_tokens)
+    outputs = 0
+    if tokens == missing:
+        left = sequence.max_output_tokens - sequence.generated
+        outputs = left if left < limits.clip_tokens else limits.clip_tokens
     return Demand(tokens, -(-tokens // limits.page_tokens) * limits.page_tokens, outputs)
 
 

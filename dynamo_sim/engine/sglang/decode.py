@@ -169,8 +169,10 @@ class Decoding:
         for sequence in enders:
             self._tokens.last_token(sequence, end_ms)
             memory.release(cache, sequence, by_page=not sequence.is_new)
-        # Starters are the last in running order, but newcomers with a single token may end between them.
-        signalled = sorted((*enders, *starters), key=ENTRY) if enders and starters else enders or starters
+        # In running order; newcomers that want a single token end among those that start.
+        signalled = [*enders, *starters]
+        if enders and starters and enders[-1].entry > starters[0].entry:
+            signalled.sort(key=ENTRY)
         for sequence in signalled:
             ended = sequence.generated == sequence.max_output_tokens
             step.signals.append((sequence.request, COMPLETED if ended else FIRST_TOKEN))

@@ -8,6 +8,7 @@ private.
 from __future__ import annotations
 
 from dynamo_sim.engine.sglang.sequence import SglangSequence
+from dynamo_sim.kv.kv_events import PageCopies
 from dynamo_sim.kv.radix_cache import Node, RadixCache
 
 
@@ -26,7 +27,8 @@ def begin(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | Non
     sequence.last_node = node
     sequence.allocated_tokens = tokens
     sequence.published_pages = pages
-    _publish(cache, sequence, tokens)
+    if cache.copies is not None:
+        _publish(cache.copies, sequence, tokens // cache.page_tokens)
     return reused
 
 
@@ -40,7 +42,8 @@ def extend(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | No
     if not cache.take(tokens - before):
         return None
     sequence.allocated_tokens = tokens
-    _publish(cache, sequence, tokens)
+    if cache.copies is not None:
+        _publish(cache.copies, sequence, tokens // cache.page_tokens)
     return before
 
 
@@ -68,7 +71,7 @@ def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
         by_page: whether the pages since the latest store were stored one by one.
     """
     page = cache.page_tokens
-    tokens = sequence.tokens
+    tokens = sequence.prompt_tokens + sequence.generated
     pages = tokens // page
     before = sequence.last_node
     assert before is not None
@@ -88,7 +91,6 @@ def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
         cache.unlock(before, stamp)
     else:
         cache.unlock(before, 0)
-    forget(sequence)
 
 
 def retract(cache: RadixCache, sequence: SglangSequence) -> None:
@@ -105,11 +107,6 @@ def retract(cache: RadixCache, sequence: SglangSequence) -> None:
     if cache.copies is not None:
         cache.copies.removed(sequence.names[sequence.stored_pages : sequence.published_pages])
     cache.unlock(node, sequence.last_use)
-    forget(sequence)
-
-
-def forget(sequence: SglangSequence) -> None:
-    """Make a sequence one that holds nothing."""
     sequence.last_node = None
     sequence.allocated_tokens = sequence.stored_pages = sequence.published_pages = sequence.last_use = 0
     sequence.duplicates = None
@@ -122,7 +119,8 @@ def _put(cache: RadixCache, above: Node, sequence: SglangSequence, pages: int, b
     Returns:
         The node at their end.
     """
-    _publish(cache, sequence, pages * cache.page_tokens)
+    if cache.copies is not None:
+        _publish(cache.copies, sequence, pages)
     depth = above.high
     node, present = cache.put(above, sequence, pages, by_page)
     if present:
@@ -132,10 +130,8 @@ def _put(cache: RadixCache, above: Node, sequence: SglangSequence, pages: int, b
     return node
 
 
-def _publish(cache: RadixCache, sequence: SglangSequence, tokens: int) -> None:
-    """Publish the whole pages among the first ``tokens`` tokens of a sequence that were not published before."""
-    if cache.copies is not None:
-        pages = tokens // cache.page_tokens
-        if pages > sequence.published_pages:
-            cache.copies.stored(sequence.names, sequence.published_pages, pages)
-            sequence.published_pages = pages
+def _publish(copies: PageCopies, sequence: SglangSequence, pages: int) -> None:
+    """Publish those of the first ``pages`` pages of a sequence that were not published before."""
+    if pages > sequence.published_pages:
+        copies.stored(sequence.names, sequence.published_pages, pages)
+        sequence.published_pages = pages

@@ -149,7 +149,8 @@ class SglangScheduler:
         chunks: list[Chunk] = []
         admitted: Admitted | None = None
         if self._waiting:
-            self.queue.sort(self.cache)
+            if self.queue.by_prefix:
+                self.queue.sort(self.cache)
             admitted = admit(self.queue, self.cache, self.batch, self.ratio, self.limits, now_ms)
             chunks = admitted.chunks
             if admitted.out_of_memory:
@@ -213,7 +214,7 @@ class SglangScheduler:
         """Let those run that have all their tokens now, and return them; the others wait for more."""
         newcomers = []
         for sequence, _, _, end in chunks:
-            if end < sequence.tokens:
+            if end < sequence.prompt_tokens + sequence.generated:
                 memory.store(self.cache, sequence, end // self.limits.page_tokens, self.cache.now())
                 self.queue.push_front((sequence,))
             else:
