@@ -22,6 +22,7 @@ from dynamo_sim.clock import Phase
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.fleet import TargetEffect
 from dynamo_sim.metric_catalogue import METRICS
+from dynamo_sim.records.fleet_changes import FleetCause
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.scenario.autoscaler import MetricsSection
 from dynamo_sim.serving.controller import ControlledFleet, ServedFleet
@@ -96,8 +97,8 @@ class AutoscalerController:
         self._autoscaler = PolicyRunner(self._loops, views, self._bounds, self._budget)
         pool.listen(self._fleet_changed)
         for worker_id in pool.fleet.workers:
-            self._fleet_changed("added", (worker_id,), 0.0)
-            self._fleet_changed("ready", (worker_id,), 0.0)
+            self._fleet_changed(FleetCause.ADDED, (worker_id,), 0.0)
+            self._fleet_changed(FleetCause.READY, (worker_id,), 0.0)
         self._clock = pool.clock
         self._scrape_timer = self._clock.timer()
         if any(not pipeline.settings.perfect for pipeline in self._pipelines):
@@ -168,15 +169,15 @@ class AutoscalerController:
                 )
         return list(found.values())
 
-    def _fleet_changed(self, cause: str, worker_ids: tuple[int, ...], now_ms: float) -> None:
+    def _fleet_changed(self, cause: FleetCause, worker_ids: tuple[int, ...], now_ms: float) -> None:
         now_s = now_ms / 1000.0
         for pipeline in self._pipelines:
             for worker_id in worker_ids:
-                if cause == "added":
+                if cause is FleetCause.ADDED:
                     pipeline.worker_created(worker_id, now_s)
-                elif cause == "ready":
+                elif cause is FleetCause.READY:
                     pipeline.worker_ready(worker_id, now_s)
-                elif cause in ("removed", "cancelled", "killed"):
+                elif cause.ends:
                     pipeline.worker_removed(worker_id, now_s)
         if self._scraping:
             self._arm_scrape()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.step import Step
-from dynamo_sim.records.records import FleetChange, RunRecords
+from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.workload.request import Request
 
 
@@ -43,7 +44,7 @@ class Collector:
         active: int,
         starting: int,
         leaving: int,
-        cause: str,
+        cause: FleetCause,
         worker_ids: tuple[int, ...] = (),
     ) -> None:
         """Note the size of the fleet from ``now_ms`` on."""

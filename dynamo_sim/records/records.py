@@ -5,27 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dynamo_sim.records.fleet_changes import FleetChange
 from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.workload.request import Request
 
 if TYPE_CHECKING:
     from dynamo_sim.engine.step import Step
-
-
-@dataclass(slots=True)
-class FleetChange:
-    """The size of a fleet from ``at_ms`` on, and what changed it.
-
-    ``cause`` is one of start, added, ready, cancelled, marked, removed; ``worker_ids`` names who it happened to.
-    """
-
-    at_ms: float
-    active: int
-    starting: int
-    leaving: int
-    cause: str
-    worker_ids: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

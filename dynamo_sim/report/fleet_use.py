@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from dynamo_sim.records.records import FleetChange
+from dynamo_sim.records.fleet_changes import FleetChange
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult

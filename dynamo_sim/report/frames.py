@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from dynamo_sim.records.columns import RequestColumns
-from dynamo_sim.records.records import FleetChange, RunRecords
+from dynamo_sim.records.fleet_changes import FleetChange
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.pass_columns import Columns
 
 UNFINISHED = "unfinished"
@@ -61,7 +62,7 @@ def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:
     """One row a change of the fleet, the first being its state at 0.
 
     Columns: ``at_ms``; how many workers are ``active``, ``starting`` and ``leaving`` from then on; ``cause``
-    (start, added, ready, cancelled, marked, removed); ``worker_ids``, a tuple of those it happened to.
+    (`FleetCause`); ``worker_ids``, a tuple of those it happened to.
     """
     return pd.DataFrame(
         {
@@ -69,7 +70,7 @@ def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:
             "active": np.array([c.active for c in changes], dtype=np.int64),
             "starting": np.array([c.starting for c in changes], dtype=np.int64),
             "leaving": np.array([c.leaving for c in changes], dtype=np.int64),
-            "cause": pd.array([c.cause for c in changes], dtype="string"),
+            "cause": pd.array([c.cause.value for c in changes], dtype="string"),
             "worker_ids": pd.Series([c.worker_ids for c in changes], dtype=object),
         }
     )

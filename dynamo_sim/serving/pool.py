@@ -14,13 +14,14 @@ from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet, TargetEffect
 from dynamo_sim.fleet.processes import Coordinator, EventOrder, StartupProcess, WorkerProcess
 from dynamo_sim.fleet.worker import Worker
+from dynamo_sim.records.fleet_changes import FleetCause
 from dynamo_sim.routing.router import Dispatch, Router
 from dynamo_sim.serving.instant import Instant, RoundStep
 from dynamo_sim.serving.planner_metrics import PassBuffer
 from dynamo_sim.serving.worker_metrics import WorkerTally
 from dynamo_sim.workload.request import Outcome, Request
 
-FleetListener = Callable[[str, tuple[int, ...], float], None]
+FleetListener = Callable[[FleetCause, tuple[int, ...], float], None]
 """Hears of a change of the fleet: cause, worker ids, time in ms."""
 
 
@@ -84,7 +85,7 @@ class Pool:
         for worker in self.fleet.workers.values():
             self._open(worker)
             self.router.worker_joined(worker.id)
-        self._note_fleet("start", tuple(self.fleet.workers))
+        self._note_fleet(FleetCause.START, tuple(self.fleet.workers))
 
     def close(self) -> None:
         """The run is over: what running requests have generated so far is written down."""
@@ -117,7 +118,7 @@ class Pool:
         if effect.cancelled:
             for worker_id in effect.cancelled:
                 self.startups.pop(worker_id).cancel()
-            self._close(effect.cancelled, "cancelled")
+            self._close(effect.cancelled, FleetCause.CANCELLED)
         for worker_id in effect.added:
             self._open(fleet.workers[worker_id])
             delay_ms = fleet.startup_time_ms
@@ -131,12 +132,12 @@ class Pool:
                     self.clock, worker_id, now + delay_ms, order, self._coordinator
                 )
         if effect.added:
-            self._note_fleet("added", effect.added)
+            self._note_fleet(FleetCause.ADDED, effect.added)
         for worker_id in effect.marked:
             self.router.worker_draining(worker_id)
         if effect.marked:
-            self._note_fleet("marked", effect.marked)
-        self._close(effect.removed, "removed")
+            self._note_fleet(FleetCause.MARKED, effect.marked)
+        self._close(effect.removed, FleetCause.REMOVED)
         if self._drain_grace_ms is not None:
             for worker_id in effect.marked:
                 if worker_id in fleet.workers:
@@ -146,7 +147,7 @@ class Pool:
     def remove_drained(self) -> bool:
         """Let the draining workers go that have nothing left to do; whether there were any."""
         removed = self.fleet.try_remove_drained()
-        self._close(tuple(removed), "removed")
+        self._close(tuple(removed), FleetCause.REMOVED)
         return bool(removed)
 
     def startup_over(self, startup: StartupProcess) -> bool:
@@ -156,7 +157,7 @@ class Pool:
         if not self.fleet.mark_worker_ready(worker_id):
             return False
         self.router.worker_joined(worker_id)
-        self._note_fleet("ready", (worker_id,))
+        self._note_fleet(FleetCause.READY, (worker_id,))
         if self.tallies is not None:
             self.tallies[worker_id].ready_ms = self.clock.now
         return True
@@ -185,7 +186,7 @@ class Pool:
         for request in undelivered:
             request.outcome = Outcome.FAILED
             request.ended_ms = now
-        self._close((worker_id,), "killed")
+        self._close((worker_id,), FleetCause.KILLED)
         self._requests_lost([*lost, *undelivered])
 
     def _open(self, worker: Worker) -> None:
@@ -196,7 +197,7 @@ class Pool:
         if self.tallies is not None:
             self._open_tally(worker)
 
-    def _close(self, worker_ids: tuple[int, ...], cause: str) -> None:
+    def _close(self, worker_ids: tuple[int, ...], cause: FleetCause) -> None:
         if worker_ids:
             for worker_id in worker_ids:
                 del self.processes[worker_id]
@@ -325,14 +326,14 @@ class Pool:
         ready_ms = None if worker.id in self.fleet.starting else self.clock.now
         self.tallies[worker.id] = WorkerTally(worker, self.clock.now, ready_ms, self._tallied)
 
-    def _note_fleet(self, cause: str, worker_ids: tuple[int, ...]) -> None:
+    def _note_fleet(self, cause: FleetCause, worker_ids: tuple[int, ...]) -> None:
         fleet, now = self.fleet, self.clock.now
         if self._listener is not None:
             self._listener(cause, worker_ids, now)
-            if cause == "added":
+            if cause is FleetCause.ADDED:
                 ready = tuple(i for i in worker_ids if i not in fleet.starting)
                 if ready:
-                    self._listener("ready", ready, now)
+                    self._listener(FleetCause.READY, ready, now)
         active, starting = len(fleet.active_worker_ids()), len(fleet.starting)
         draining = fleet.worker_count - active - starting
         self._collector.fleet_is(now, active, starting, draining, cause, worker_ids)

@@ -13,6 +13,7 @@ from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.worker import Worker
+from dynamo_sim.records.fleet_changes import FleetCause
 from dynamo_sim.serving.progress import Progress
 from dynamo_sim.workload.source import Source
 
@@ -66,7 +67,7 @@ class SingleWorkerServing:
         """
         scheduler = self.fleet.workers[0].scheduler
         self.collector.watch(scheduler)
-        self.collector.fleet_is(0.0, 1, 0, 0, "start", (0,))
+        self.collector.fleet_is(0.0, 1, 0, 0, FleetCause.START, (0,))
         self.clock.start(self._serve())
         self.clock.run_dry()
         scheduler.close()

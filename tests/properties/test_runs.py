@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +20,9 @@ from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet, Stage
 from dynamo_sim.records.gaps import merged_gaps
+from dynamo_sim.records.lifespans import lifespans
 from dynamo_sim.routing.round_robin import RoundRobin
+from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import ScriptedTargets
 from dynamo_sim.simulation import run
@@ -111,6 +116,61 @@ def test_blocks_never_leak_and_worker_ids_are_never_used_again(seed: int) -> Non
             assert seen.isdisjoint(change.worker_ids)
             seen.update(change.worker_ids)
     assert len(made) == len(seen)
+
+
+@MANY
+@given(SEEDS)
+def test_lifespans_fleet_counts_and_worker_seconds_agree(seed: int) -> None:
+    draw = random.Random(seed)
+    scenario = to_scenario(build(seed, 2)).with_(
+        **{
+            "fleet.workers": draw.randint(1, 3),
+            "fleet.engine.startup_time": draw.choice([None, 0.02, 0.3]),
+            "fleet.drain_grace_s": draw.choice([None, 0.001, 0.05]),
+            "limits.concurrency": None,
+            "limits.max_sim_time_ms": None,
+            "scaling": [
+                {"at_ms": at_ms, "workers": draw.randint(1, 6)}
+                for at_ms in draw.sample([0.0, 20.0, 40.0, 60.0, 90.0, 200.0, 500.0], draw.randint(2, 7))
+            ],
+        }
+    )
+    try:
+        records = run(scenario).records
+    except SimulationError:
+        return
+    spans = lifespans(records.fleet, records.end_ms)
+    assert math.isclose(
+        sum(span.seconds for span in spans), records.worker_seconds, rel_tol=1e-9, abs_tol=1e-9
+    )
+    for change, following in pairwise([*records.fleet, None]):
+        if following is not None and following.at_ms == change.at_ms:
+            continue
+        exist = [span for span in spans if span.since_ms <= change.at_ms < span.until_ms]
+        draining = [s for s in exist if s.leaving_ms is not None and s.leaving_ms <= change.at_ms]
+        if change.at_ms < records.end_ms:
+            assert len(exist) == change.active + change.starting + change.leaving
+            assert len(draining) == change.leaving
+
+
+def test_a_killed_worker_is_gone_when_it_is_killed() -> None:
+    scenario = Scenario.from_dict(
+        {
+            "name": "kill",
+            "workload": {
+                "kind": "synthetic",
+                "input_tokens": 512,
+                "output_tokens": 2000,
+                "request_count": 12,
+                "arrival_interval_ms": 50,
+            },
+            "fleet": {"workers": 3, "drain_grace_s": 1.0},
+            "scaling": [{"at_ms": 2000.0, "workers": 1}],
+        }
+    )
+    records = run(scenario).records
+    assert [change.cause for change in records.fleet if change.at_ms == 3000.0] == ["killed", "killed"]
+    assert [span.until_ms for span in lifespans(records.fleet, records.end_ms)][1:] == [3000.0, 3000.0]
 
 
 def test_results_are_the_same_bytes_whatever_the_order_of_hashes(tmp_path: Path) -> None:

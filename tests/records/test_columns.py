@@ -6,10 +6,10 @@ import numpy as np
 
 from dynamo_sim.engine.step import Step
 from dynamo_sim.records.columns import RequestColumns
+from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
 from dynamo_sim.records.gaps import GapLog, merged_gaps
 from dynamo_sim.records.levels import Level
 from dynamo_sim.records.lifespans import lifespans
-from dynamo_sim.records.records import FleetChange
 from dynamo_sim.report.pass_columns import pass_columns
 from tests.helpers import pass_stats
 from tests.report.run_records import rejected, served
@@ -109,12 +109,12 @@ def test_spans_add_up_where_they_overlap() -> None:
 
 def test_lives_of_workers_follow_the_changes_of_the_fleet() -> None:
     changes = [
-        FleetChange(0.0, 1, 0, 0, "start", (0,)),
-        FleetChange(10.0, 1, 2, 0, "added", (1, 2)),
-        FleetChange(15.0, 1, 1, 0, "cancelled", (2,)),
-        FleetChange(20.0, 2, 0, 0, "ready", (1,)),
-        FleetChange(30.0, 1, 0, 1, "marked", (0,)),
-        FleetChange(40.0, 1, 0, 0, "removed", (0,)),
+        FleetChange(0.0, 1, 0, 0, FleetCause.START, (0,)),
+        FleetChange(10.0, 1, 2, 0, FleetCause.ADDED, (1, 2)),
+        FleetChange(15.0, 1, 1, 0, FleetCause.CANCELLED, (2,)),
+        FleetChange(20.0, 2, 0, 0, FleetCause.READY, (1,)),
+        FleetChange(30.0, 1, 0, 1, FleetCause.MARKED, (0,)),
+        FleetChange(40.0, 1, 0, 0, FleetCause.REMOVED, (0,)),
     ]
     first, second, third = lifespans(changes, 100.0)
     assert (first.since_ms, first.active_ms, first.leaving_ms, first.until_ms) == (0.0, 0.0, 30.0, 40.0)
@@ -128,5 +128,8 @@ def test_lives_of_workers_follow_the_changes_of_the_fleet() -> None:
 
 
 def test_workers_without_startup_are_active_when_added() -> None:
-    changes = [FleetChange(0.0, 1, 0, 0, "start", (0,)), FleetChange(5.0, 2, 0, 0, "added", (1,))]
+    changes = [
+        FleetChange(0.0, 1, 0, 0, FleetCause.START, (0,)),
+        FleetChange(5.0, 2, 0, 0, FleetCause.ADDED, (1,)),
+    ]
     assert lifespans(changes, 9.0)[1].active_ms == 5.0

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dynamo_sim.engine.step import SignalKind, Step
+from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
 from dynamo_sim.records.gaps import GapLog
-from dynamo_sim.records.records import FleetChange, RunRecords
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.workload.request import Outcome, Request
 from tests.helpers import pass_stats
 
@@ -80,14 +81,14 @@ def toy_run(count: int = 400, seed: int = 1, workers: int = 2, scaling: bool = T
     records = RunRecords(gpus_per_worker=2, total_kv_tokens=POOL_TOKENS)
     lives = [(0.0, np.inf)] * workers
     note = records.fleet.append
-    note(FleetChange(0.0, workers, 0, 0, "start", tuple(range(workers))))
+    note(FleetChange(0.0, workers, 0, 0, FleetCause.START, tuple(range(workers))))
     if scaling:
         first, up, ready, down = workers, span * 0.2, span * 0.3, span * 0.75
         lives += [(ready, np.inf), (ready, down)]
-        note(FleetChange(up, workers, 3, 0, "added", (first, first + 1, first + 2)))
-        note(FleetChange(up + span * 0.05, workers, 2, 0, "cancelled", (first + 2,)))
-        note(FleetChange(ready, workers + 2, 0, 0, "ready", (first, first + 1)))
-        note(FleetChange(down, workers + 1, 0, 1, "marked", (first + 1,)))
+        note(FleetChange(up, workers, 3, 0, FleetCause.ADDED, (first, first + 1, first + 2)))
+        note(FleetChange(up + span * 0.05, workers, 2, 0, FleetCause.CANCELLED, (first + 2,)))
+        note(FleetChange(ready, workers + 2, 0, 0, FleetCause.READY, (first, first + 1)))
+        note(FleetChange(down, workers + 1, 0, 1, FleetCause.MARKED, (first + 1,)))
     queues: list[list[Request]] = [[] for _ in lives]
     for index, at in enumerate(arrivals.tolist()):
         request = Request(index, at, int(rng.integers(50, 900)), int(rng.lognormal(4.0, 0.8)) + 1)
@@ -104,7 +105,7 @@ def toy_run(count: int = 400, seed: int = 1, workers: int = 2, scaling: bool = T
     records.end_ms = max(step.end_ms for _, step in records.steps)
     if scaling:
         drained = max((s.end_ms for worker_id, s in records.steps if worker_id == workers + 1), default=down)
-        note(FleetChange(max(drained, down), workers + 1, 0, 0, "removed", (workers + 1,)))
+        note(FleetChange(max(drained, down), workers + 1, 0, 0, FleetCause.REMOVED, (workers + 1,)))
     records.worker_seconds = workers * records.end_ms / 1000.0
     return records
 
@@ -172,7 +173,7 @@ def large_run(count: int = 100_000, workers: int = 40, passes: int = 20_000, see
         records.requests.append(request)
     records.gaps.append(GapLog())
     records.gaps[0].add_stretch(0.0, np.cumsum(rng.lognormal(2.5, 0.3, 200_000)).tolist(), 7)
-    records.fleet.append(FleetChange(0.0, workers, 0, 0, "start", tuple(range(workers))))
+    records.fleet.append(FleetChange(0.0, workers, 0, 0, FleetCause.START, tuple(range(workers))))
     for worker_id in range(workers):
         now = 0.0
         while now < 7.1e6:
