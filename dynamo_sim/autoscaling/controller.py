@@ -41,7 +41,7 @@ class AutoscalerController:
     An evaluation runs last in its instant; a scrape brings the tally of a worker up to date and ends nobody's stretch.
 
     Args:
-        loops: who looks, and when.
+        loops: who is evaluated, and when.
         settings: how metrics travel; policies that say ``direct`` see exact values instead.
         bounds, budget: limits of every target.
         seed: of the scenario; places the scrapes in their interval.
@@ -50,7 +50,7 @@ class AutoscalerController:
         warnings: what was to be said about the policies before the run.
 
     Attributes:
-        decisions: every look, in order.
+        decisions: of every evaluation, in order.
     """
 
     waits_for_workers = True
@@ -84,7 +84,7 @@ class AutoscalerController:
         self._scrape_s = math.inf  # when the next scrape is due, as far as the timer knows
 
     def attach(self, pool: Pool, serving: ServedFleet) -> None:
-        """Begin to watch a fleet that has not served anything yet."""
+        """Take over a fleet that has not served anything yet."""
         reads = [loop.policy.queries for loop in self._loops]
         asked = [METRICS[query.metric] for queries in reads for query in queries or ()]
         names = frozenset(name for metric in asked for name in (metric.name, *metric.columns))
@@ -142,7 +142,9 @@ class AutoscalerController:
     def notes(self, end_ms: float) -> list[str]:
         """What there is to say after a run that ended then."""
         if not self.decisions:
-            return [f"no policy ever looked: the run ended at {end_ms / 1000.0:g} s, before the first look"]
+            return [
+                f"no policy was ever evaluated: the run ended at {end_ms / 1000.0:g} s, before the first evaluation"
+            ]
         unseen = [
             query
             for pipeline in self._pipelines
@@ -150,7 +152,7 @@ class AutoscalerController:
             if not anything
         ]
         return [
-            f"{query} never had data in the whole run, at none of the looks"
+            f"{query} never had data in the whole run, at none of the evaluations"
             for query in dict.fromkeys(unseen)
         ]
 

@@ -179,7 +179,7 @@ class Guarded:
             if not is_good:
                 value = getattr(decision, field)
                 if field in ("desired", "stabilised") and _is_too_many(value):
-                    raise PolicyError(self.name, now_s, f"proposes {_rounded(value)} workers{_UNIT}")
+                    raise PolicyError(self.name, now_s, f"returned {field}={_rounded(value)} workers{_UNIT}")
                 what = f"{field} is {shown(value)}; it must be {_REPORTED[field]}"
                 raise PolicyError(self.name, now_s, f"returned a decision whose {what}")
 

@@ -40,7 +40,8 @@ class _Running:
         if asked_s is not None:
             self.due_s = asked_s
             return
-        now = self.due_s
+        now, loop = self.due_s, self.loop
+        self.evaluations = max(self.evaluations, math.floor((now - loop.start_s) / loop.period_s) - 1)
         while self.due_s <= now:
             self.evaluations += 1
             self.due_s = self.loop.start_s + self.evaluations * self.loop.period_s

@@ -199,7 +199,7 @@ class CronTriggerSpec(Spec):
     """IANA name."""
 
     desired: PositiveCount
-    """Workers wanted while it is open."""
+    """Workers asked for while it is open."""
 
     name: str = ""
     """For the formula and for messages."""

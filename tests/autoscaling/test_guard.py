@@ -71,9 +71,9 @@ def ask(answer: Any, **more: Any) -> Decision:
         (Decision(3, stabilised=math.nan), "whose stabilised is nan"),  # type: ignore[arg-type]
         (
             Decision(3, desired=10**400),
-            "proposes more than 1e300 workers; is a target, or the scale of its metric",
+            "returned desired=more than 1e300 workers; is a target, or the scale of its metric",
         ),
-        (Decision(3, stabilised=-(2**70)), "proposes -1.18059e+21 workers; is a target"),
+        (Decision(3, stabilised=-(2**70)), "returned stabilised=-1.18059e+21 workers; is a target"),
         (
             Decision(200_000),
             "or None for no change; is a target, or the scale of its metric, in the wrong unit?",

@@ -143,3 +143,12 @@ def test_a_policy_tells_its_own_period_and_reads() -> None:
     assert loops_of(Reads(), "it")[0].period_s == 7.0
     with pytest.raises(ValueError, match="longer than 0"):
         Loop("a", Script(), 0)
+
+
+def test_after_a_long_sleep_of_its_own_a_loop_goes_on_in_its_grid_at_once() -> None:
+    policy = Script(Decision(1, next_at_s=1e9 + 0.003), 1, 1)
+    scaler = PolicyRunner([Loop("a", policy, 0.01)], [lambda now_s: StaticView()])
+    fleet = PretendFleet(1)
+    for _ in range(2):
+        scaler.run_due(scaler.next_ms, fleet)
+    assert scaler.next_ms == pytest.approx(1e12 + 10, abs=1e-3)

@@ -108,7 +108,7 @@ def test_a_run_tells_which_metric_never_had_data() -> None:
     hidden = run(scenario({"metric": "generated_tokens", "window_s": 10}, scrape_aligned=True))
     assert any("nothing is ever seen" in line for line in hidden.warnings)
     assert (
-        "avg rate(generated_tokens)[10s] never had data in the whole run, at none of the looks"
+        "avg rate(generated_tokens)[10s] never had data in the whole run, at none of the evaluations"
         in hidden.warnings
     )
     assert run(scenario({"metric": "generated_tokens", "window_s": 60})).warnings == []

@@ -52,6 +52,10 @@ def repeated_lists(innermost: str, item: str) -> str:
             + repeated_lists("{kind: List, items: [{kind: X}]}", "{{kind: List, items: [{}]}}"),
             "more than 10,000 documents",
         ),
+        (
+            "kind: List\nitems:\n" + repeated_lists("{kind: List, items: []}", "{{kind: List, items: [{}]}}"),
+            "more than 10,000 documents",
+        ),
         ("kind: ScaledObject\nspec: " + "[" * 400 + "]" * 400, "nested too deeply"),
         ("kind: X\nspec: " + "{a: " * 60 + "1" + "}" * 60, "nested too deeply"),
         ('kind: ScaledObject\nmetadata: {name: "q\\ud800"}', "half of a surrogate pair"),

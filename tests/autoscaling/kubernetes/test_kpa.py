@@ -224,7 +224,7 @@ class PretendFleet:
         raise AssertionError("Knative never holds requests back from a worker that is ready")
 
 
-def test_from_the_last_request_to_zero_takes_two_windows_and_three_seconds() -> None:
+def test_from_the_last_request_to_zero_takes_a_window_and_three_seconds() -> None:
     records = run_kpa(KpaPolicy(KpaScaling(target=10)), 400, lambda now_s: 1.0 if now_s <= 120 else 0.0)
     assert [(record.at_s, record.target) for record in records] == [(183.0, 0)]
 

@@ -32,8 +32,8 @@ _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[K
 MAX_QUANTITY = 2**63 - 1
 """Kubernetes knows no larger one."""
 
-_LONGEST_TEXT = 60
-_FURTHEST_POWER = 4 * _LONGEST_TEXT
+_MAX_LETTERS = 60
+_MAX_POWER = 4 * _MAX_LETTERS
 
 
 def parse_quantity(quantity: Any) -> Decimal:
@@ -48,7 +48,7 @@ def parse_quantity(quantity: Any) -> Decimal:
         raise ValueError(f"not a quantity: {shown(quantity)}")
     number, exponent, suffix = match.groups()
     if exponent:
-        power = max(-_FURTHEST_POWER, min(int(exponent[1:]), _FURTHEST_POWER))
+        power = max(-_MAX_POWER, min(int(exponent[1:]), _MAX_POWER))
         value = Decimal(f"{number}e{power}")
     else:
         value = Decimal(number) * _SUFFIXES[suffix or ""]
@@ -64,7 +64,7 @@ def _text(quantity: Any) -> str | None:
     if isinstance(quantity, int):
         quantity = max(-MAX_QUANTITY - 2, min(quantity, MAX_QUANTITY + 1))
     text = str(quantity).strip()
-    return text if len(text) <= _LONGEST_TEXT else None
+    return text if len(text) <= _MAX_LETTERS else None
 
 
 def quantity_milli(quantity: Any) -> int:

@@ -10,7 +10,7 @@ from dynamo_sim.autoscaling.kubernetes.hpa.spec import Tolerance
 
 
 class MetricFailed(Exception):
-    """A metric that gives no proposal; says why."""
+    """A metric that gives no recommendation; says why."""
 
 
 def per_pod_replicas(
@@ -22,7 +22,7 @@ def per_pod_replicas(
     requests_milli: Mapping[PodId, int],
     tolerance: Tolerance,
 ) -> int:
-    """The proposal of a metric with a sample a worker (``Pods``, ``Resource``).
+    """The recommendation of a metric with a sample a worker (``Pods``, ``Resource``).
 
     Args:
         current: effective workers.
@@ -67,10 +67,10 @@ def per_pod_replicas(
     ratio2 = ratio_of(used)
     if tolerance.covers(ratio2) or (ratio < 1.0 < ratio2) or (ratio2 < 1.0 < ratio):
         return current
-    wish = math.ceil(ratio2 * len(used))
-    if (ratio2 < 1.0 and wish > current) or (ratio2 > 1.0 and wish < current):
+    desired = math.ceil(ratio2 * len(used))
+    if (ratio2 < 1.0 and desired > current) or (ratio2 > 1.0 and desired < current):
         return current
-    return wish
+    return desired
 
 
 def total_replicas(
@@ -81,10 +81,10 @@ def total_replicas(
     pods: Sequence[Pod],
     tolerance: Tolerance,
 ) -> int:
-    """The proposal of a metric with one number (``Object``, ``External``).
+    """The recommendation of a metric with one number (``Object``, ``External``).
 
     ``Value`` multiplies the number of pods that are running and ready, not the replicas: workers that start make the
-    proposal shrink, and workers that drain make it grow, as they count until they are gone.
+    recommendation shrink, and workers that drain make it grow, as they count until they are gone.
 
     Raises:
         MetricFailed: ``Value``, and there are replicas but no worker at all.

@@ -37,7 +37,7 @@ NUMBER, CONDITION, NUMBERS, CONDITIONS = "number", "condition", "list", "list of
 """Kinds of values."""
 
 ELEMENT = "#"
-"""The element that a condition such as ``{# > 1}`` looks at."""
+"""The element that a condition such as ``{# > 1}`` is about."""
 
 _TOKEN = re.compile(
     r"\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|([A-Za-z_]\w*)"

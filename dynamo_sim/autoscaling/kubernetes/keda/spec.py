@@ -38,7 +38,7 @@ class MetricTrigger:
 
 @dataclass(frozen=True, slots=True)
 class CronTrigger:
-    """A trigger that wants ``desired`` workers while a window is open (target 1 a worker)."""
+    """A trigger that asks for ``desired`` workers while a window is open (target 1 a worker)."""
 
     window: CronWindow
     desired: int

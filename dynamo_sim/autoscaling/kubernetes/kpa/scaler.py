@@ -14,7 +14,7 @@ UNKNOWN = -1
 """Desired replicas that nobody knows: nothing is changed."""
 
 PROXIED_RECHECK_S = 3.0
-"""A revision that the activator already serves when it becomes inactive is looked at again after this time."""
+"""A revision that the activator already serves when it becomes inactive is checked again after this time."""
 
 ACTIVATION_TIMEOUT_S = 630.0
 """Progress deadline of a Deployment and a buffer: a revision that is not ready by then goes to zero."""
@@ -36,7 +36,7 @@ class Scaler:
         activity, since_s: its condition, and since when.
         reached_initial: whether ``initial-scale`` workers have ever been ready.
         proxied_since_s: since when the activator is in the path of the requests; None while it is not.
-        next_check_s: when to look again though nothing has changed; None for never.
+        next_check_s: when to check again though nothing has changed; None for never.
     """
 
     spec: KpaScaling

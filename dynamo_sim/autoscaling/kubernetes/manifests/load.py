@@ -24,7 +24,7 @@ from dynamo_sim.autoscaling.kubernetes.manifests.kinds import (
 )
 from dynamo_sim.autoscaling.kubernetes.manifests.knative import Settings, read_config, read_knative
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
-from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section, walk
+from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section, unpacked
 from dynamo_sim.autoscaling.kubernetes.manifests.yaml_text import Lines, read_documents
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import ScenarioError
@@ -136,11 +136,11 @@ def load_manifest(
 
 def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tuple[str, list[Any]]:
     if isinstance(source, Mapping):
-        return "manifest", list(walk(source))
+        return "manifest", unpacked([source], "manifest")
     if not isinstance(source, str | Path):
         if not isinstance(source, list | tuple):
             raise ScenarioError(f"a manifest is a path, a text or its documents, got {shown(source)}")
-        return "manifest", [item for document in source for item in walk(document)]
+        return "manifest", unpacked(source, "manifest")
     place = "manifest"
     text = str(source)
     if isinstance(source, Path) or ("\n" not in text.strip() and not text.lstrip().startswith("{")):
@@ -150,7 +150,7 @@ def _documents(source: Any, called: str | None, lines: dict[int, Lines]) -> tupl
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ScenarioError(f"{place[:200]}: cannot be read: {reason}") from error
-    return place, [item for document in read_documents(text, place, lines) for item in walk(document)]
+    return place, unpacked(read_documents(text, place, lines), place)
 
 
 def _open(data: Any, index: int, count: int, place: str, findings: Findings) -> tuple[Section, str, str]:

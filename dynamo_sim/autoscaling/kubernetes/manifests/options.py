@@ -27,7 +27,7 @@ class ManifestOptions:
         resource_map: what stands for ``cpu`` or ``memory``, such as ``{"cpu": MetricQuery("busy")}``; one whole worker
             is requested of each. None of them is mapped without it.
         start_of_run: the wall clock at virtual time 0, for cron.
-        used: what was looked up so far: the map and the name.
+        used: what was asked for so far: the map and the name.
     """
 
     hpa: HpaFlags = field(default_factory=HpaFlags)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -44,7 +44,7 @@ class Findings:
 
     Attributes:
         problems, warnings: one line each.
-        file: how messages call the file; lines are told behind it.
+        file: how messages call the file; line numbers stand behind it.
         lines: where each mapping of it was written, by identity.
     """
 
@@ -103,7 +103,7 @@ class Section:
         """The line of a key, or of the section where the key is not there; None where it is not known."""
         return self._first if self._lines is None else self._lines.keys.get(key, self._first)
 
-    def _told_at(self, key: str | int) -> str:
+    def _reported_at(self, key: str | int) -> str:
         """Where a key stands, with its line behind the name of the file."""
         place, file, line = self.at(key), self.findings.file, self.line(key)
         if not file or line is None or not place.startswith(file):
@@ -113,11 +113,11 @@ class Section:
     def problem(self, key: str | int, text: str) -> None:
         """Note something that is wrong; of what is no mapping at all nothing more is said."""
         if self._readable:
-            self.findings.problems.append(f"{self._told_at(key)}: {text}")
+            self.findings.problems.append(f"{self._reported_at(key)}: {text}")
 
     def warn(self, key: str | int, text: str) -> None:
         """Note something that is accepted but has no effect, or not the one it has in a cluster."""
-        self.findings.warnings.append(f"{self._told_at(key)}: {text}")
+        self.findings.warnings.append(f"{self._reported_at(key)}: {text}")
 
     def ignore(self, *keys: str, why: str | None = None) -> None:
         """Accept keys; with ``why`` those that are there are warned about."""
@@ -274,27 +274,31 @@ def duration_s(text: str) -> float | None:
     return seconds if seconds <= MAX_DURATION_S else None
 
 
-def walk(data: Any) -> Iterator[Any]:
-    """A document, or the items of a ``List``; a list that contains itself is left out.
+def unpacked(documents: Iterable[Any], place: str) -> list[Any]:
+    """Documents, with the items of a ``List`` in its place; a list that contains itself is left out.
 
     Raises:
-        ScenarioError: Lists in Lists without end, or with more documents than a file can sensibly have.
+        ScenarioError: Lists in Lists without end, or more documents than a file can sensibly have.
     """
-    yield from _walk(data, (), [0])
+    found: list[Any] = []
+    visits = 0  # of Lists, too, which may hold nothing
 
+    def unpack(data: Any, around: tuple[int, ...]) -> None:
+        nonlocal visits
+        visits += 1
+        if visits > MAX_DOCUMENTS:
+            raise ScenarioError(f"{place}: more than {MAX_DOCUMENTS:,} documents are not read")
+        if not isinstance(data, Mapping) or data.get("kind") != "List":
+            found.append(data)
+        elif len(around) > MAX_LIST_DEPTH:
+            raise ScenarioError(f"{place}: Lists in more than {MAX_LIST_DEPTH} Lists are not read")
+        elif id(data) not in around:
+            items = data.get("items") or ()
+            if not isinstance(items, list | tuple):
+                raise ScenarioError(f"{place}: the items of a List must be a list, got {shown(items)}")
+            for item in items:
+                unpack(item, (*around, id(data)))
 
-def _walk(data: Any, around: tuple[int, ...], seen: list[int]) -> Iterator[Any]:
-    """As `walk`, inside the Lists ``around``, after ``seen[0]`` documents."""
-    seen[0] += 1
-    if seen[0] > MAX_DOCUMENTS:
-        raise ScenarioError(f"a manifest of more than {MAX_DOCUMENTS:,} documents is not read")
-    if not isinstance(data, Mapping) or data.get("kind") != "List":
-        yield data
-    elif len(around) > MAX_LIST_DEPTH:
-        raise ScenarioError(f"Lists in more than {MAX_LIST_DEPTH} Lists are not read")
-    elif id(data) not in around:
-        items = data.get("items") or ()
-        if not isinstance(items, list | tuple):
-            raise ScenarioError(f"the items of a List must be a list, got {shown(items)}")
-        for item in items:
-            yield from _walk(item, (*around, id(data)), seen)
+    for document in documents:
+        unpack(document, ())
+    return found
