@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 
@@ -67,45 +68,52 @@ class LockstepGroup(Generic[M]):
 
     # ------------------------------------------------------------ who is in it
 
-    def join(self, member: M) -> None:
-        """Let a sequence join that has more tokens to generate."""
-        now, size, openings = self.passes, self.block_size, self.openings
-        generated = member.generated
-        length = member.prompt_tokens + generated
-        origin = member.origin = now - generated
-        self.count += 1
-        self.tokens += length
-        self.blocks += -(-length // size)
-        offset = length - now
-        self._offsets += offset
-        self._squared_offsets += offset * offset
-        residue = (1 - offset) % size
-        openings[residue] += 1
-        end = origin + member.max_output_tokens
-        if end in self.ending:
-            self.ending[end].append(member)
-        else:
-            self.ending[end] = [member]
+    def join(self, members: Iterable[M]) -> None:
+        """Let sequences join that have more tokens to generate."""
+        now, size, openings, ending = self.passes, self.block_size, self.openings, self.ending
+        for member in members:
+            generated = member.generated
+            length = member.prompt_tokens + generated
+            origin = member.origin = now - generated
+            self.count += 1
+            self.tokens += length
+            self.blocks += -(-length // size)
+            offset = length - now
+            self._offsets += offset
+            self._squared_offsets += offset * offset
+            openings[(1 - offset) % size] += 1
+            end = origin + member.max_output_tokens
+            if end in ending:
+                ending[end].append(member)
+            else:
+                ending[end] = [member]
 
-    def leave(self, member: M) -> None:
-        """Let a member go and bring its ``generated`` up to date."""
+    def leave(self, members: Iterable[M]) -> None:
+        """Let members go and bring their ``generated`` up to date."""
         now, size, openings = self.passes, self.block_size, self.openings
-        generated = member.generated = now - member.origin
-        length = member.prompt_tokens + generated
-        self.count -= 1
-        self.tokens -= length
-        self.blocks -= -(-length // size)
-        offset = length - now
-        self._offsets -= offset
-        self._squared_offsets -= offset * offset
-        residue = (1 - offset) % size
-        openings[residue] -= 1
-        end = now + member.max_output_tokens - generated
-        enders = self.ending.get(end)
-        if enders is not None:  # those that end now may have been taken out before
-            enders.remove(member)
-            if not enders:
-                del self.ending[end]
+        for member in members:
+            generated = member.generated = now - member.origin
+            length = member.prompt_tokens + generated
+            self.count -= 1
+            self.tokens -= length
+            self.blocks -= -(-length // size)
+            offset = length - now
+            self._offsets -= offset
+            self._squared_offsets -= offset * offset
+            openings[(1 - offset) % size] -= 1
+            if generated < member.max_output_tokens:
+                enders = self.ending[member.origin + member.max_output_tokens]
+                enders.remove(member)
+                if not enders:
+                    del self.ending[member.origin + member.max_output_tokens]
+
+    def pop_ended(self) -> list[M]:
+        """Let those go that have generated their last tokens, in order of joining."""
+        ended = self.ending.pop(self.passes, None)
+        if ended is None:
+            return []
+        self.leave(ended)
+        return ended
 
     def clear(self) -> None:
         """Let all members go; the caller has brought them up to date."""

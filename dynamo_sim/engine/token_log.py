@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from dynamo_sim.records.gaps import GapLog
@@ -59,17 +59,19 @@ class TokenLog:
 
     # ------------------------------------------------------------ the group
 
-    def join(self, sequence: TokenSource) -> None:
-        """A sequence joins the group; all members got their latest token at the time it got its own."""
-        self.group_ms = sequence.emitted_ms
-        if sequence.generated == 1:
-            self._with_one_token.append(sequence)
+    def join(self, sequences: Sequence[TokenSource]) -> None:
+        """Sequences join the group; all members got their latest token at the time these got theirs."""
+        for sequence in sequences:
+            self.group_ms = sequence.emitted_ms
+            if sequence.generated == 1:
+                self._with_one_token.append(sequence)
 
-    def leave(self, sequence: TokenSource) -> None:
-        """A member goes on outside the group."""
-        sequence.emitted_ms = self.group_ms
-        if sequence in self._with_one_token:
-            self._with_one_token.remove(sequence)
+    def leave(self, sequences: Sequence[TokenSource]) -> None:
+        """Members go on outside the group."""
+        for sequence in sequences:
+            sequence.emitted_ms = self.group_ms
+            if sequence in self._with_one_token:
+                self._with_one_token.remove(sequence)
 
     def group_pass(self, end_ms: float, members: int) -> None:
         """The members, so many of them, got a token at ``end_ms``."""

@@ -45,17 +45,16 @@ def test_sums_are_those_of_the_members(seed: int) -> None:
         if what < 0.4 or not members:
             wanted = draw.randint(1, 30)
             members.append(Member(draw.randint(1, 50), wanted, draw.randrange(wanted)))
-            group.join(members[-1])
+            group.join(members[-1:])
         elif what < 0.5:
-            group.leave(members.pop(draw.randrange(len(members))))
+            group.leave([members.pop(draw.randrange(len(members)))])
         elif what < 0.55:
             group.clear()
             members.clear()
         else:
             passes = draw.randint(1, min(group.ending) - group.passes)
             group.advance(passes, group.openings_within(passes))
-            for ended in group.ending.pop(group.passes, []):
-                group.leave(ended)
+            for ended in group.pop_ended():
                 members.remove(ended)
                 assert ended.generated == ended.max_output_tokens
         check(group, members)

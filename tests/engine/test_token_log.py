@@ -45,8 +45,7 @@ def test_a_member_gets_its_second_token_with_the_group() -> None:
     log, one, other = TokenLog(), Source(), Source()
     emit(log, one, 10.0)
     emit(log, other, 4.0, 10.0)
-    for source in (one, other):
-        log.join(source)
+    log.join([one, other])
     log.group_pass(13.0, 2)
     log.group_stretch([15.0, 18.0], 2)
     assert one.request.second_token_ms == 13.0
@@ -57,8 +56,8 @@ def test_a_member_gets_its_second_token_with_the_group() -> None:
 def test_a_member_that_leaves_with_one_token_gets_its_second_one_alone() -> None:
     log, one = TokenLog(), Source()
     emit(log, one, 10.0)
-    log.join(one)
-    log.leave(one)
+    log.join([one])
+    log.leave([one])
     log.group_pass(13.0, 1)
     emit(log, one, 14.0)
     assert one.request.second_token_ms == 14.0
@@ -75,10 +74,10 @@ def test_the_end_of_the_run_notes_what_was_generated_so_far() -> None:
 def test_hidden_tokens_leave_no_trace() -> None:
     log, one = HiddenTokenLog(), Source()
     emit(log, one, 10.0)
-    log.join(one)
+    log.join([one])
     log.group_pass(12.0, 1)
     log.group_stretch([13.0, 14.0], 1)
-    log.leave(one)
+    log.leave([one])
     log.last_token(one, one.emitted_ms)
     assert one.emitted_ms == 14.0
     assert times(one) == (None, None, None)

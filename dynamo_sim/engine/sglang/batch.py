@@ -82,7 +82,7 @@ class RunningBatch:
         if not sequence.max_output_tokens:
             self._count_still(sequence, 1)
             return
-        self.group.join(sequence)
+        self.group.join((sequence,))
         left = sequence.max_output_tokens - sequence.generated
         if left <= self.clip_tokens:
             self.reserve_tokens += left
@@ -96,7 +96,7 @@ class RunningBatch:
         if not sequence.max_output_tokens:
             self._count_still(sequence, -1)
             return
-        self.group.leave(sequence)
+        self.group.leave((sequence,))
         left = sequence.max_output_tokens - sequence.generated
         if left <= self.clip_tokens:
             self.reserve_tokens -= left

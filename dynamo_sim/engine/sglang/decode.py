@@ -105,7 +105,7 @@ class Decoding:
 
     def _leave_lockstep(self, sequence: SglangSequence) -> None:
         """Store the pages a sequence has filled in lockstep, as of the pass in which the last one was filled."""
-        self._tokens.leave(sequence)
+        self._tokens.leave((sequence,))
         pages, beyond = divmod(sequence.tokens, self._batch.page_tokens)
         stamp = self._cache.stamp_before(self._batch.group.passes - beyond, sequence.entry)
         memory.store(self._cache, sequence, pages, stamp, by_page=True)
@@ -161,7 +161,7 @@ class Decoding:
                     if generated == 1:
                         starters.append(sequence)
                     sequence.is_new = False
-                    self._tokens.join(sequence)
+                    self._tokens.join((sequence,))
                     pages = (sequence.prompt_tokens + generated) // batch.page_tokens
                     memory.store(cache, sequence, pages, cache.stamp_before(number, sequence.entry))
         for sequence in enders:

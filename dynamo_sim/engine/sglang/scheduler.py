@@ -137,7 +137,7 @@ class SglangScheduler:
         for sequence in self._members.values():
             if self._in_lockstep and not sequence.is_new:
                 sequence.generated = self.batch.generated(sequence)
-                self.tokens.leave(sequence)
+                self.tokens.leave((sequence,))
         self.tokens.unfinished((*self._members.values(), *self._waiting))
 
     def stuck_reason(self) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dynamo_sim.engine.lockstep import LockstepGroup
 from dynamo_sim.engine.token_log import TokenLog
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
@@ -61,14 +63,15 @@ class RunningBatch:
 
     # ------------------------------------------------------------ the group
 
-    def settle(self, sequence: Sequence) -> None:
-        """Bring the table of a sequence up to date whose ``generated`` is: it has a token to be computed."""
+    def settle(self, sequences: Iterable[Sequence]) -> None:
+        """Bring the tables of sequences up to date whose ``generated`` is; each has a token that is not computed."""
         size = self.group.block_size
-        full = (sequence.prompt_tokens + sequence.generated - 1) // size
-        table = sequence.table
-        if full > table.full_blocks:
-            table.full_blocks = full
-        table.held_blocks = full + 1
+        for sequence in sequences:
+            table = sequence.table
+            full = (sequence.prompt_tokens + sequence.generated - 1) // size
+            if full > table.full_blocks:
+                table.full_blocks = full
+            table.held_blocks = full + 1
 
     def dissolve(self, plan: PassPlan | None) -> None:
         """Go on sequence by sequence; members that ``plan`` has scheduled as a group get their own work in it."""
@@ -77,11 +80,11 @@ class RunningBatch:
             return
         members = self.running[: group.count]
         for sequence in members:
-            sequence.generated = group.generated(sequence)
-            sequence.computed = sequence.tokens - 1
-            self.settle(sequence)
-            self._tokens.leave(sequence)
+            sequence.generated = group.passes - sequence.origin
+            sequence.computed = sequence.prompt_tokens + sequence.generated - 1
             sequence.emitted_pass = self.group_pass_number
+        self.settle(members)
+        self._tokens.leave(members)
         group.clear()
         if plan is not None:
             plan.schedule_singly(members)
@@ -90,16 +93,17 @@ class RunningBatch:
         """Let those join that follow the group in the running list and got a token in the present pass."""
         if not self._lockstep or self._token_by_token:
             return
-        group, number = self.group, self.pass_number
-        if group.count == len(self.running):
-            return
-        for sequence in self.running[group.count :]:
+        number = self.pass_number
+        joining = []
+        for sequence in self.running[self.group.count :]:
             if (
                 not sequence.generated
                 or sequence.emitted_pass != number
                 or sequence.computed != sequence.prompt_tokens + sequence.generated - 1
             ):
-                return
-            group.join(sequence)
-            self._tokens.join(sequence)
+                break
+            joining.append(sequence)
+        if joining:
+            self.group.join(joining)
+            self._tokens.join(joining)
             self.group_pass_number = number

@@ -121,10 +121,11 @@ class Emission:
             if missing:
                 pool.evict(missing)
         group.advance(passes, opened)
-        for sequence in group.ending.pop(group.passes, ()):
-            group.leave(sequence)
-            batch.settle(sequence)
-            self._end(sequence, step, end_ms)
+        ended = group.pop_ended()
+        if ended:
+            batch.settle(ended)
+            for sequence in ended:
+                self._end(sequence, step, end_ms)
         if opened:
             pool.open(opened)
 
