@@ -2,7 +2,7 @@
 
 A policy is an object with one method, `Policy.decide`: it gets the time, a `View` of the metrics and a `FleetView`
 of the workers, and answers with a `Decision`. Policies keep their own memory and know no clock. The built-in ones are
-made from their section of a scenario (`dynamo_sim.scenario.scaling_policies`). `Guarded` checks every answer; `Loop`
+made from their section of a scenario (`dynamo_sim.scenario.autoscaler`). `Guarded` checks every answer; `Loop`
 and `PolicyRunner` say when a policy is evaluated; `MetricsPipeline` decides what can be seen; `load_manifest` turns the
 manifest of a cluster into a policy.
 """
@@ -42,10 +42,12 @@ from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
 from dynamo_sim.autoscaling.policy import Loop, Policy, loops_of, reads_of, unreachable_targets
 from dynamo_sim.autoscaling.wiring import pipelines_for
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.autoscaler import MetricsSection
-from dynamo_sim.scenario.cluster_policies import BehaviorSpec, FallbackSpec, KpaScaling, ScaledObjectKeys
-from dynamo_sim.scenario.manifest_keys import HpaFlags
-from dynamo_sim.scenario.scaling_policies import SlaScaling
+from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec
+from dynamo_sim.scenario.autoscaler.keda import FallbackSpec, ScaledObjectKeys
+from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
+from dynamo_sim.scenario.autoscaler.manifest import HpaFlags
+from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
+from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.serving.controller import TargetEffect
 
 HpaSettings, KpaSettings = HpaFlags, KpaScaling

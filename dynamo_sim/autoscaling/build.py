@@ -35,8 +35,9 @@ from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
 from dynamo_sim.autoscaling.policy import Loop, Policy, loops_of
 from dynamo_sim.autoscaling.visibility import blind_at_zero, hidden_metrics
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.scenario import scaling_policies as specs
-from dynamo_sim.scenario.autoscaler import Autoscaler, MetricsSection
+from dynamo_sim.scenario import autoscaler as specs
+from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
+from dynamo_sim.scenario.autoscaler.section import Autoscaler
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.text import printable

@@ -24,7 +24,7 @@ from dynamo_sim.fleet.fleet import TargetEffect
 from dynamo_sim.metric_catalogue import METRICS
 from dynamo_sim.records.fleet_changes import FleetCause
 from dynamo_sim.records.readings import Reading
-from dynamo_sim.scenario.autoscaler import MetricsSection
+from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
 from dynamo_sim.serving.controller import ControlledFleet, ServedFleet
 from dynamo_sim.serving.pool import Pool
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import Loop, Policy
 from dynamo_sim.metric_catalogue import Kind
-from dynamo_sim.scenario.autoscaler import MetricsSection
+from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
 
 
 def hidden_metrics(queries: Iterable[MetricQuery], settings: MetricsSection) -> list[str]:

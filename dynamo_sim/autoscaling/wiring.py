@@ -10,7 +10,7 @@ from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.metrics.sampler import Sampler
 from dynamo_sim.autoscaling.policy import Loop
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.scenario.autoscaler import MetricsSection
+from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
 
 
 def pipelines_for(

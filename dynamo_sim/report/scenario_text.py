@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.autoscaler.manifest import is_inline
 from dynamo_sim.scenario.files import PATH_KEYS
-from dynamo_sim.scenario.manifest_keys import is_inline
 
 _FOREIGN = (*PATH_KEYS, "records")
 """Keys of sections that are not ours: documents of manifests, numbers of a profile, rows of a trace."""

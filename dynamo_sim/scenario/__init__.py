@@ -1,6 +1,6 @@
 """What a person writes to describe a run: the specs, and the loader of YAML files."""
 
-from dynamo_sim.scenario.autoscaler import Autoscaler
+from dynamo_sim.scenario.autoscaler.section import Autoscaler
 from dynamo_sim.scenario.engine_args import EngineArgs, SglangArgs, TrtllmArgs
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.loader import load_scenario

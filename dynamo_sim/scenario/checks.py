@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
-from dynamo_sim.scenario.scaling_policies import SlaScaling
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload
 
 if TYPE_CHECKING:

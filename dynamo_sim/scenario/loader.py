@@ -12,10 +12,10 @@ from dynamo_sim.errors import ScenarioError
 from dynamo_sim.files.input import read_whole
 from dynamo_sim.limits import MAX_YAML_BYTES
 from dynamo_sim.scenario import dotted_keys
+from dynamo_sim.scenario.autoscaler.manifest import is_inline
 from dynamo_sim.scenario.base import Path
 from dynamo_sim.scenario.explain import Problem, explain
 from dynamo_sim.scenario.files import BASE_DIR, PATH_KEYS
-from dynamo_sim.scenario.manifest_keys import is_inline
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.yaml_source import YamlSource, read_yaml
 from dynamo_sim.text import cut

@@ -13,13 +13,13 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.scenario import dotted_keys
-from dynamo_sim.scenario.autoscaler import Autoscaler
+from dynamo_sim.scenario.autoscaler.parts import Workers
+from dynamo_sim.scenario.autoscaler.section import Autoscaler
 from dynamo_sim.scenario.base import NonNegative, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.checks import conflicts
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.explain import explain
 from dynamo_sim.scenario.files import BASE_DIR
-from dynamo_sim.scenario.policy_parts import Workers
 from dynamo_sim.scenario.startup import Startup
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 

@@ -23,15 +23,11 @@ from dynamo_sim.autoscaling import (
     load_manifest,
     unreachable_targets,
 )
-from dynamo_sim.scenario.scaling_policies import (
-    AlarmSpec,
-    FixedScaling,
-    PredictiveScaling,
-    SlaScaling,
-    StepScaling,
-    StepSpec,
-    TargetTrackingScaling,
-)
+from dynamo_sim.scenario.autoscaler.fixed import FixedScaling
+from dynamo_sim.scenario.autoscaler.predictive import PredictiveScaling
+from dynamo_sim.scenario.autoscaler.sla import SlaScaling
+from dynamo_sim.scenario.autoscaler.step_scaling import AlarmSpec, StepScaling, StepSpec
+from dynamo_sim.scenario.autoscaler.target_tracking import TargetTrackingScaling
 
 KV = MetricQuery("kv_usage")
 FACTS = FleetFacts(max_workers=8, ceilings={"running": 64.0})

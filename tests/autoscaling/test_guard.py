@@ -22,7 +22,7 @@ from dynamo_sim.autoscaling import (
     load_policy,
 )
 from dynamo_sim.errors import ScenarioError, SimulationError
-from dynamo_sim.scenario.scaling_policies import FixedScaling
+from dynamo_sim.scenario.autoscaler.fixed import FixedScaling
 
 
 class Says:

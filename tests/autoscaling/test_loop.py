@@ -24,7 +24,7 @@ from dynamo_sim.autoscaling import (
     reads_of,
 )
 from dynamo_sim.autoscaling.policy import HPA, KEDA_OPERATOR
-from dynamo_sim.scenario.scaling_policies import FixedScaling
+from dynamo_sim.scenario.autoscaler.fixed import FixedScaling
 
 
 class PretendFleet:

@@ -30,9 +30,11 @@ from dynamo_sim.autoscaling.policies.dynamo_planner import DynamoPlanner, planne
 from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor, Predictor
 from dynamo_sim.autoscaling.policies.step_scaling import Alarm
 from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
-from dynamo_sim.scenario.cluster_policies import BehaviorSpec, DirectionSpec, KpaScaling, RuleSpec
-from dynamo_sim.scenario.manifest_keys import HpaFlags
-from dynamo_sim.scenario.scaling_policies import AlarmSpec, TargetTrackingScaling
+from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec, DirectionSpec, RuleSpec
+from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
+from dynamo_sim.scenario.autoscaler.manifest import HpaFlags
+from dynamo_sim.scenario.autoscaler.step_scaling import AlarmSpec
+from dynamo_sim.scenario.autoscaler.target_tracking import TargetTrackingScaling
 
 VECTORS = Path(__file__).parent / "cases" / "autoscaling"
 

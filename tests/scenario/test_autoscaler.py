@@ -16,7 +16,9 @@ from dynamo_sim.cli import main
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.metric_catalogue import HISTOGRAMS, METRICS
 from dynamo_sim.report.html import decisions_table
-from dynamo_sim.scenario import Scenario, load_scenario, policy_parts, scaling_policies
+from dynamo_sim.scenario import Scenario, load_scenario
+from dynamo_sim.scenario.autoscaler import ScalingPolicy
+from dynamo_sim.scenario.autoscaler.parts import HistogramName, MetricName
 from dynamo_sim.scenario.checks import notes
 from dynamo_sim.scenario.explain import models_of, tags_of
 from dynamo_sim.scenario.schema import scenario_schema
@@ -200,14 +202,14 @@ def test_every_kind_agrees_with_the_schema(name: str, tmp_path: Path) -> None:
 
 
 def test_kinds_of_the_section_and_of_the_builder_are_the_same() -> None:
-    kinds = {tag for model in models_of(scaling_policies.ScalingPolicy) for tag in tags_of(model)}
+    kinds = {tag for model in models_of(ScalingPolicy) for tag in tags_of(model)}
     assert kinds == BUILT_KINDS
     assert kinds - {"dynamo_planner"} <= {name.split()[0] for name in SECTIONS}
 
 
 def test_metrics_of_the_section_are_those_of_the_catalogue() -> None:
-    assert get_args(policy_parts.MetricName) == tuple(METRICS)
-    assert get_args(policy_parts.HistogramName) == HISTOGRAMS
+    assert get_args(MetricName) == tuple(METRICS)
+    assert get_args(HistogramName) == HISTOGRAMS
 
 
 # ---------------------------------------------------------------- what is built

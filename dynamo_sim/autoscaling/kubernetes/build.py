@@ -25,8 +25,8 @@ from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.cron import CronWindow, parse_start
-from dynamo_sim.scenario import cluster_policies as cluster
-from dynamo_sim.scenario.manifest_keys import FromManifest, ManifestKeys, is_inline
+from dynamo_sim.scenario import autoscaler as specs
+from dynamo_sim.scenario.autoscaler.manifest import FromManifest, ManifestKeys, is_inline
 
 KINDS = ("hpa", "keda", "kpa", "manifest")
 """Kinds of policies that are made here."""
@@ -44,11 +44,11 @@ def build_kubernetes(spec: FromManifest, folder: Path | None) -> tuple[Policy, s
     """
     if spec.manifest is not None:
         return _from_manifest(spec, folder)
-    if isinstance(spec, cluster.HpaScaling):
+    if isinstance(spec, specs.HpaScaling):
         return _hpa(spec), spec.kind, []
-    if isinstance(spec, cluster.KedaScaling):
+    if isinstance(spec, specs.KedaScaling):
         return _keda(spec), spec.kind, []
-    assert isinstance(spec, cluster.KpaScaling)
+    assert isinstance(spec, specs.KpaScaling)
     return KpaPolicy(spec), spec.kind, []
 
 
@@ -63,7 +63,7 @@ def _from_manifest(spec: FromManifest, folder: Path | None) -> tuple[Policy, str
     return manifest.policy(), manifest.kind, list(manifest.warnings)
 
 
-def _hpa(spec: cluster.HpaScaling) -> Policy:
+def _hpa(spec: specs.HpaScaling) -> Policy:
     metrics = tuple(
         HpaMetric(
             metric.source,
@@ -78,7 +78,7 @@ def _hpa(spec: cluster.HpaScaling) -> Policy:
     return HpaPolicy(HpaSpec(spec.max_replicas, spec.min_replicas, metrics, spec.behavior), spec)
 
 
-def _keda(spec: cluster.KedaScaling) -> Policy:
+def _keda(spec: specs.KedaScaling) -> Policy:
     triggers = tuple(_trigger(trigger, spec) for trigger in spec.triggers)
     return KedaPolicy(ScaledObjectSpec(triggers, spec, _modifiers(spec, triggers)), spec)
 
@@ -102,10 +102,8 @@ def _options(keys: ManifestKeys) -> ManifestOptions:
     )
 
 
-def _trigger(
-    spec: cluster.MetricTriggerSpec | cluster.CronTriggerSpec, options: cluster.KedaScaling
-) -> Trigger:
-    if isinstance(spec, cluster.CronTriggerSpec):
+def _trigger(spec: specs.MetricTriggerSpec | specs.CronTriggerSpec, options: specs.KedaScaling) -> Trigger:
+    if isinstance(spec, specs.CronTriggerSpec):
         window = CronWindow(spec.start, spec.end, spec.timezone, parse_start(options.start_of_run))
         return CronTrigger(window, spec.desired, spec.name, use_cached=spec.use_cached)
     return MetricTrigger(
@@ -119,7 +117,7 @@ def _trigger(
     )
 
 
-def _modifiers(spec: cluster.KedaScaling, triggers: Sequence[Trigger]) -> Modifiers | None:
+def _modifiers(spec: specs.KedaScaling, triggers: Sequence[Trigger]) -> Modifiers | None:
     for name in shared_names(triggers):
         raise ValueError(f"triggers: several are named {name!r}")
     given = spec.modifiers

@@ -25,7 +25,7 @@ from dynamo_sim.metric_catalogue import (
     Kind,
 )
 from dynamo_sim.random_streams import stream
-from dynamo_sim.scenario.autoscaler import MetricsSection
+from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
 
 ANY_WINDOW_S = 3600.0
 """Longest window of a policy that does not say what it reads."""

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from dynamo_sim.metric_catalogue import METRICS, OVER, Kind, Metric, is_pooled, percentile_of, query_faults
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.policy_parts import MetricSpec
+from dynamo_sim.scenario.autoscaler.parts import MetricSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dynamo_sim.autoscaling.metrics.histogram import (
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.metrics.series import SampleSeries
 from dynamo_sim.metric_catalogue import Kind
-from dynamo_sim.scenario.autoscaler import MetricsSection
+from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
 
 
 class Target:

@@ -12,7 +12,7 @@ from typing import Any
 from dynamo_sim.autoscaling.policy import Policy, adapted, check_decide, loops_of, reads_of
 from dynamo_sim.autoscaling.user_errors import raised
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.scenario.scaling_policies import is_class_name
+from dynamo_sim.scenario.autoscaler.custom import is_class_name
 from dynamo_sim.text import shown
 
 

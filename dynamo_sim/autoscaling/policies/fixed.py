@@ -7,7 +7,7 @@ import math
 from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.policy import Policy
-from dynamo_sim.scenario.scaling_policies import FixedScaling
+from dynamo_sim.scenario.autoscaler.fixed import FixedScaling
 
 
 class FixedPolicy(Policy):

@@ -13,7 +13,7 @@ from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policies.forecast import exponential_smoothing, forecast
 from dynamo_sim.autoscaling.policy import Policy, adapted, loops_of
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.scaling_policies import PredictiveScaling
+from dynamo_sim.scenario.autoscaler.predictive import PredictiveScaling
 
 
 class BinnedHistory:

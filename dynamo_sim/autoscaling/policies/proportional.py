@@ -11,7 +11,7 @@ from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.scaling_policies import ProportionalScaling
+from dynamo_sim.scenario.autoscaler.proportional import ProportionalScaling
 
 
 class HeldScaleIn:

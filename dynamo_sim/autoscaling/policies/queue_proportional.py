@@ -11,7 +11,7 @@ from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policies.proportional import HeldScaleIn
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.scaling_policies import QueueProportionalScaling
+from dynamo_sim.scenario.autoscaler.queue_proportional import QueueProportionalScaling
 
 _ROUTER = MetricQuery("router_queue")
 _WAITING = MetricQuery("waiting", reduce="sum")

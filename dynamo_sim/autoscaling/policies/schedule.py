@@ -8,7 +8,7 @@ from dynamo_sim.autoscaling.decision import Decision
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.cron import CronWindow, parse_start
-from dynamo_sim.scenario.scaling_policies import ScheduleScaling
+from dynamo_sim.scenario.autoscaler.schedule import ScheduleScaling
 
 
 class SchedulePolicy(Policy):

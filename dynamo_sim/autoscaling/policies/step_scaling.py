@@ -14,7 +14,7 @@ from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policies.target_tracking import ALARM_PERIOD_S
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.scaling_policies import AlarmSpec, StepScaling, StepSpec
+from dynamo_sim.scenario.autoscaler.step_scaling import AlarmSpec, StepScaling, StepSpec
 
 
 def holds(step: StepSpec, distance: float, direction: str) -> bool:

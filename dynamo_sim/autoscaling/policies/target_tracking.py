@@ -12,7 +12,7 @@ from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.scaling_policies import TargetTrackingScaling
+from dynamo_sim.scenario.autoscaler.target_tracking import TargetTrackingScaling
 
 ALARM_PERIOD_S = 60.0
 """Seconds of a datapoint of an alarm, and so between two evaluations."""

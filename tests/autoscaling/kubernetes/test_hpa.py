@@ -29,7 +29,7 @@ from dynamo_sim.autoscaling.kubernetes.hpa.replicas import MetricFailed, total_r
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaState, Tolerance
 from dynamo_sim.autoscaling.kubernetes.hpa.stabilise import note_change
 from dynamo_sim.autoscaling.kubernetes.manifests.behavior import parse_behavior
-from dynamo_sim.scenario.cluster_policies import RuleSpec
+from dynamo_sim.scenario.autoscaler.behavior import RuleSpec
 
 WAITING = MetricQuery("waiting")
 TOTAL = MetricQuery("waiting", reduce="sum")

@@ -25,7 +25,7 @@ from dynamo_sim.autoscaling import (
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.kubernetes.kpa.targets import capacity
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.scenario.cluster_policies import DEFAULT_DOWN, DEFAULT_UP, RuleSpec
+from dynamo_sim.scenario.autoscaler.behavior import DEFAULT_DOWN, DEFAULT_UP, RuleSpec
 
 BUSY = ManifestOptions(resource_map={"cpu": MetricQuery("busy")})
 

@@ -28,7 +28,7 @@ from dynamo_sim.autoscaling import (
 from dynamo_sim.autoscaling.kubernetes.kpa.decider import Decider
 from dynamo_sim.autoscaling.kubernetes.kpa.targets import target_of
 from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
-from dynamo_sim.scenario.cluster_policies import BehaviorSpec, DirectionSpec, RuleSpec
+from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec, DirectionSpec, RuleSpec
 from tests.autoscaling.kubernetes.plain_hpa import PlainHpa, PlainMetric, PlainPod
 from tests.autoscaling.kubernetes.plain_kpa import PlainKpa
 

@@ -20,7 +20,7 @@ from dynamo_sim.autoscaling import (
     load_policy,
 )
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.scenario.scaling_policies import ScheduleScaling, TargetAt
+from dynamo_sim.scenario.autoscaler.schedule import ScheduleScaling, TargetAt
 from dynamo_sim.signals import Ended
 
 

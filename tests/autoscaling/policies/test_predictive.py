@@ -9,12 +9,10 @@ import pytest
 from dynamo_sim.autoscaling import FixedPolicy, FleetView, PredictivePolicy, StaticView, TargetTrackingPolicy
 from dynamo_sim.autoscaling.policies.forecast import forecast
 from dynamo_sim.autoscaling.policies.predictive import BinnedHistory
-from dynamo_sim.scenario.scaling_policies import (
-    FixedScaling,
-    PredictiveScaling,
-    QueueProportionalScaling,
-    TargetTrackingScaling,
-)
+from dynamo_sim.scenario.autoscaler.fixed import FixedScaling
+from dynamo_sim.scenario.autoscaler.predictive import PredictiveScaling
+from dynamo_sim.scenario.autoscaler.queue_proportional import QueueProportionalScaling
+from dynamo_sim.scenario.autoscaler.target_tracking import TargetTrackingScaling
 from tests.autoscaling.policies.policy_driver import ask
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dynamo_sim.autoscaling import Bounds, ProportionalPolicy, QueueProportionalPolicy
-from dynamo_sim.scenario.scaling_policies import ProportionalScaling, QueueProportionalScaling
+from dynamo_sim.scenario.autoscaler.proportional import ProportionalScaling
+from dynamo_sim.scenario.autoscaler.queue_proportional import QueueProportionalScaling
 from tests.autoscaling.policies.policy_driver import ask
 
 

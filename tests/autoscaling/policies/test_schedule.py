@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dynamo_sim.autoscaling import Decision, FixedPolicy, SchedulePolicy
-from dynamo_sim.scenario.scaling_policies import FixedScaling, ScheduleScaling
+from dynamo_sim.scenario.autoscaler.fixed import FixedScaling
+from dynamo_sim.scenario.autoscaler.schedule import ScheduleScaling
 from tests.autoscaling.policies.policy_driver import ask
 
 

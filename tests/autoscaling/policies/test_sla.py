@@ -16,7 +16,7 @@ from dynamo_sim.autoscaling.policies.sla.capacity import Traffic, requests_per_s
 from dynamo_sim.autoscaling.policies.sla.pass_model import PassModel, least_squares_from_zero
 from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, KalmanPredictor
 from dynamo_sim.autoscaling.policies.sla.worker_load import Estimator, WorkerLoad
-from dynamo_sim.scenario.scaling_policies import SlaScaling
+from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 
 TRUE = (0.004, 20e-6, 50e-6, 0.2e-6)
 """Seconds of a pass, a prefill token, a decode request, a token held."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynamo_sim.autoscaling import Bounds, FleetView, StaticView, StepScalingPolicy, WorkerPhase, WorkerView
-from dynamo_sim.scenario.scaling_policies import AlarmSpec, StepScaling
+from dynamo_sim.scenario.autoscaler.step_scaling import AlarmSpec, StepScaling
 from tests.autoscaling.policies.policy_driver import ask
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import dynamo_sim as ds
 from dynamo_sim.autoscaling import Bounds, Decision, TargetTrackingPolicy
-from dynamo_sim.scenario.scaling_policies import TargetTrackingScaling
+from dynamo_sim.scenario.autoscaler.target_tracking import TargetTrackingScaling
 from tests.autoscaling.policies.policy_driver import ask
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaState
-from dynamo_sim.scenario.cluster_policies import BehaviorSpec, DirectionSpec
+from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec, DirectionSpec
 
 WITHIN = "DesiredWithinRange"
 TOO_FEW = "TooFewReplicas"

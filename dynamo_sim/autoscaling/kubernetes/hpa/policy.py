@@ -23,7 +23,7 @@ from dynamo_sim.autoscaling.kubernetes.hpa.sync import SyncResult, begin_history
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import HPA, Policy
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.manifest_keys import HpaFlags
+from dynamo_sim.scenario.autoscaler.manifest import HpaFlags
 
 
 class HpaPolicy(Policy):

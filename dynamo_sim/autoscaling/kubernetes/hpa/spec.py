@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
-from dynamo_sim.scenario.cluster_policies import BehaviorSpec
-from dynamo_sim.scenario.manifest_keys import HpaFlags
+from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec
+from dynamo_sim.scenario.autoscaler.manifest import HpaFlags
 
 POD_TYPES = ("Pods", "Resource")
 """Sources with a sample a worker; `ContainerResource` is read as `Resource`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaState
-from dynamo_sim.scenario.cluster_policies import RuleSpec
+from dynamo_sim.scenario.autoscaler.behavior import RuleSpec
 
 
 def stabilise_default(state: HpaState, recommended: int, now_s: float, window_s: float) -> int:

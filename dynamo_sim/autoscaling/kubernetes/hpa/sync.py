@@ -12,8 +12,8 @@ from dynamo_sim.autoscaling.kubernetes.hpa.stabilise import (
     stabilise_default,
     stabilise_with_behavior,
 )
-from dynamo_sim.scenario.cluster_policies import BehaviorSpec
-from dynamo_sim.scenario.manifest_keys import HpaFlags
+from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec
+from dynamo_sim.scenario.autoscaler.manifest import HpaFlags
 
 DISABLED = "ScalingDisabled"
 BELOW_MIN = "below min"

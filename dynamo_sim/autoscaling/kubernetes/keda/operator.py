@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dynamo_sim.scenario.cluster_policies import ScaledObjectKeys
+from dynamo_sim.scenario.autoscaler.keda import ScaledObjectKeys
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from dynamo_sim.autoscaling.kubernetes.keda.scalers import Scalers
 from dynamo_sim.autoscaling.kubernetes.keda.spec import CronTrigger, MetricTrigger, ScaledObjectSpec
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import HPA, KEDA_OPERATOR, Loop, Policy
-from dynamo_sim.scenario.manifest_keys import HpaFlags
+from dynamo_sim.scenario.autoscaler.manifest import HpaFlags
 
 
 class KedaOperator(Policy):

@@ -8,7 +8,7 @@ from dynamo_sim.autoscaling.kubernetes.hpa.spec import HpaMetric
 from dynamo_sim.autoscaling.kubernetes.keda.formula import Formula
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import CronWindow
-from dynamo_sim.scenario.cluster_policies import ScaledObjectKeys
+from dynamo_sim.scenario.autoscaler.keda import ScaledObjectKeys
 
 
 @dataclass(frozen=True, slots=True)

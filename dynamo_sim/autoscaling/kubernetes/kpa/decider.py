@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from dynamo_sim.autoscaling.kubernetes.kpa.targets import capacity, target_of
-from dynamo_sim.scenario.cluster_policies import KpaScaling
+from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
 
 SLOT_S = 2.0
 """Length of a tick, and of a slot of the scale-down delay."""

@@ -19,7 +19,7 @@ from dynamo_sim.autoscaling.kubernetes.kpa.window import BucketWindow
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.autoscaling.policy import KNATIVE, Loop, Policy
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.cluster_policies import KpaScaling
+from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
 
 SCRAPE_S = 1.0
 """Seconds between two scrapes."""

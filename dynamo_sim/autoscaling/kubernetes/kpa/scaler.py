@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from dynamo_sim.scenario.cluster_policies import KpaScaling
+from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
 
 UNKNOWN = -1
 """Desired replicas that nobody knows: nothing is changed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dynamo_sim.scenario.cluster_policies import KpaScaling
+from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
 
 RPS_UTILIZATION = 0.7
 """Share of the target of requests per second that a worker is meant to have; a cluster cannot set another one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamo_sim.autoscaling.kubernetes.hpa.quantity import parse_quantity
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Findings, Section
-from dynamo_sim.scenario.cluster_policies import (
+from dynamo_sim.scenario.autoscaler.behavior import (
     MAX_RULE_PERIOD_S,
     MAX_STABILIZATION_S,
     BehaviorSpec,

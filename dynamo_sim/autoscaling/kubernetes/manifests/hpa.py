@@ -11,7 +11,7 @@ from dynamo_sim.autoscaling.kubernetes.manifests.behavior import read_behavior
 from dynamo_sim.autoscaling.kubernetes.manifests.options import ManifestOptions
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Section
 from dynamo_sim.metric_catalogue import Kind
-from dynamo_sim.scenario.cluster_policies import BehaviorSpec
+from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec
 from dynamo_sim.scenario.yaml_source import MAX_DEPTH
 from dynamo_sim.text import shown
 

@@ -26,12 +26,8 @@ from dynamo_sim.autoscaling.kubernetes.promql.reading import Mapped, ends_in_zer
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import CronWindow, check_expression, time_zone
 from dynamo_sim.metric_catalogue import Kind
-from dynamo_sim.scenario.cluster_policies import (
-    FALLBACK_BEHAVIORS,
-    BehaviorSpec,
-    FallbackSpec,
-    ScaledObjectKeys,
-)
+from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec
+from dynamo_sim.scenario.autoscaler.keda import FALLBACK_BEHAVIORS, FallbackSpec, ScaledObjectKeys
 from dynamo_sim.text import shown
 
 _CONNECTION = (

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dynamo_sim.autoscaling.kubernetes.manifests.section import Section
-from dynamo_sim.scenario.cluster_policies import KpaScaling
+from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
 from dynamo_sim.scenario.explain import explain
 from dynamo_sim.text import shown
 

@@ -30,7 +30,7 @@ from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.files.input import read_whole
 from dynamo_sim.limits import MAX_YAML_BYTES
-from dynamo_sim.scenario.cluster_policies import KpaScaling
+from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
 from dynamo_sim.text import shown
 
 MAX_OTHERS_REPORTED = 5

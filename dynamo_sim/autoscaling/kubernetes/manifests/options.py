@@ -11,7 +11,7 @@ from dynamo_sim.autoscaling.kubernetes.promql.names import find_series
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
 from dynamo_sim.cron import DEFAULT_START
 from dynamo_sim.metric_catalogue import METRICS, Kind, is_pooled
-from dynamo_sim.scenario.manifest_keys import HpaFlags
+from dynamo_sim.scenario.autoscaler.manifest import HpaFlags
 from dynamo_sim.text import shown
 
 RESOURCES = ("cpu", "memory")

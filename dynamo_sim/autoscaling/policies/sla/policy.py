@@ -18,7 +18,7 @@ from dynamo_sim.autoscaling.policies.sla.predictors import ConstantPredictor, Ka
 from dynamo_sim.autoscaling.policies.sla.worker_load import Estimator, WorkerLoad
 from dynamo_sim.autoscaling.policy import Policy
 from dynamo_sim.records.readings import Reading, Threshold
-from dynamo_sim.scenario.scaling_policies import SlaScaling
+from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 
 _IN_FRONT = MetricQuery("router_queue")
 

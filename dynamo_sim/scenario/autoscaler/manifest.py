@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
+from dynamo_sim.scenario.autoscaler.parts import AnyMetric, Moment, PolicySpec, Positive
 from dynamo_sim.scenario.base import NonNegative, Path, Spec
 from dynamo_sim.scenario.files import existing_path
-from dynamo_sim.scenario.policy_parts import AnyMetric, Moment, PolicySpec, Positive
 
 
 def checked_manifest(value: Any, info: ValidationInfo) -> Any:
@@ -113,3 +113,10 @@ class ManifestScaling(FromManifest):
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         if self.manifest is None:
             yield ("manifest",), "missing, and has no default"
+
+
+def named_by_its_manifest(value: Any) -> Any:
+    """A policy that is only a manifest needs no kind."""
+    if isinstance(value, Mapping) and "manifest" in value and "kind" not in value:
+        return {**value, "kind": "manifest"}
+    return value
