@@ -9,6 +9,9 @@ manifest of a cluster into a policy.
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 from dynamo_sim.autoscaling.budget import clamp_pair_to_budget, clamp_to_budget
 from dynamo_sim.autoscaling.decision import Decision, DecisionRecord
 from dynamo_sim.autoscaling.fleet_facts import FleetFacts
@@ -50,13 +53,25 @@ from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
 from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.serving.controller import TargetEffect
 
-HpaSettings, KpaSettings = HpaFlags, KpaScaling
-MetricsSettings, SlaSettings = MetricsSection, SlaScaling
-Autoscaler = PolicyRunner
-"""Earlier names."""
+_EARLIER_NAMES = {
+    "Autoscaler": PolicyRunner,
+    "HpaSettings": HpaFlags,
+    "KpaSettings": KpaScaling,
+    "MetricsSettings": MetricsSection,
+    "SlaSettings": SlaScaling,
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A class by its earlier name, with a warning."""
+    found = _EARLIER_NAMES.get(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{__name__}.{name} is now called {found.__name__}", DeprecationWarning, stacklevel=2)
+    return found
+
 
 __all__ = [
-    "Autoscaler",
     "BehaviorSpec",
     "Bounds",
     "Decision",
@@ -73,19 +88,16 @@ __all__ = [
     "HpaFlags",
     "HpaMetric",
     "HpaPolicy",
-    "HpaSettings",
     "HpaSpec",
     "KedaPolicy",
     "KpaPolicy",
     "KpaScaling",
-    "KpaSettings",
     "Loop",
     "Manifest",
     "ManifestOptions",
     "MetricQuery",
     "MetricsPipeline",
     "MetricsSection",
-    "MetricsSettings",
     "Observations",
     "PlannerUnavailable",
     "Policy",
@@ -102,7 +114,6 @@ __all__ = [
     "SchedulePolicy",
     "SlaPolicy",
     "SlaScaling",
-    "SlaSettings",
     "StaticView",
     "StepScalingPolicy",
     "TargetEffect",

@@ -15,7 +15,7 @@ from dynamo_sim.autoscaling import (
     KpaScaling,
     Loop,
     MetricsPipeline,
-    MetricsSettings,
+    MetricsSection,
     Observations,
     PolicyRunner,
     TargetEffect,
@@ -118,7 +118,7 @@ class Toy:
         return {}
 
 
-def simulate(policy: Any, toy: Toy, until_s: float, settings: MetricsSettings) -> list[DecisionRecord]:
+def simulate(policy: Any, toy: Toy, until_s: float, settings: MetricsSection) -> list[DecisionRecord]:
     """What a process does: wait, bring the metrics up to date, evaluate the loops."""
     loops = loops_of(policy, "it")
     toy.pipelines, views = pipelines_for(loops, toy, settings)
@@ -144,14 +144,14 @@ def sizes(records: list[DecisionRecord]) -> list[tuple[float, int]]:
 
 def test_an_hpa_follows_a_step_and_forgets_after_its_window() -> None:
     toy = Toy(lambda now: 55.0 if now < 300 else 5.0, 1)
-    records = simulate(load_manifest(HPA).policy(), toy, 900, MetricsSettings(scrape_aligned=True))
+    records = simulate(load_manifest(HPA).policy(), toy, 900, MetricsSection(scrape_aligned=True))
     assert sizes(records)[:2] == [(15.0, 4), (30.0, 6)]  # the starting ones count as 0: then 6, not 22
     assert sizes(records)[-1] == (600.0, 1)
 
 
 def test_keda_wakes_a_fleet_by_what_waits_in_front_of_it() -> None:
     toy = Toy(lambda now: 25.0 if 50 <= now < 200 else 0.0, 0)
-    records = simulate(load_manifest(KEDA).policy(), toy, 600, MetricsSettings(scrape_aligned=True))
+    records = simulate(load_manifest(KEDA).policy(), toy, 600, MetricsSection(scrape_aligned=True))
     found = sizes(records)
     assert found[0] == (60.0, 1)
     assert found[1] == (60.0, 3)  # the HPA of the same instant
@@ -161,7 +161,7 @@ def test_keda_wakes_a_fleet_by_what_waits_in_front_of_it() -> None:
 def test_knative_panics_waits_and_goes_to_zero() -> None:
     toy = Toy(lambda now: 30.0 if now < 100 else 0.0, 1)
     settings = KpaScaling(target=10, utilization=1.0)
-    records = simulate(KpaPolicy(settings), toy, 400, MetricsSettings())
+    records = simulate(KpaPolicy(settings), toy, 400, MetricsSection())
     found = sizes(records)
     assert all(record.loop == "kpa" for record in records)
     assert found[0][1] == 3
@@ -197,7 +197,7 @@ def test_a_histogram_has_one_reader(first: Reader, second: Reader, shared: str |
     loops = [Loop("a", first, 15.0), Loop("b", second, 15.0)]
     toy = Toy(lambda now_s: 0.0, 1)
     if shared is None:
-        assert len(pipelines_for(loops, toy, MetricsSettings())[1]) == 2
+        assert len(pipelines_for(loops, toy, MetricsSection())[1]) == 2
     else:
         with pytest.raises(ScenarioError, match=f"^{shared}: read by more than one loop"):
-            pipelines_for(loops, toy, MetricsSettings())
+            pipelines_for(loops, toy, MetricsSection())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynamo_sim.autoscaling import MetricQuery, MetricsPipeline, MetricsSettings
+from dynamo_sim.autoscaling import MetricQuery, MetricsPipeline, MetricsSection
 from dynamo_sim.autoscaling.build import build_autoscaler
 from dynamo_sim.autoscaling.metrics.sampler import Observations
 from dynamo_sim.autoscaling.visibility import hidden_metrics
@@ -38,7 +38,7 @@ class AlwaysBusy:
         return {}
 
 
-def share_with_data(query: MetricQuery, settings: MetricsSettings) -> float:
+def share_with_data(query: MetricQuery, settings: MetricsSection) -> float:
     """Of evaluations that come at all phases of the scrapes."""
     pipeline = MetricsPipeline(AlwaysBusy(), [query], settings, lambda target: 0.4)
     pipeline.worker_ready(0, 0.0)
@@ -58,7 +58,7 @@ def share_with_data(query: MetricQuery, settings: MetricsSettings) -> float:
 )
 @pytest.mark.parametrize("delay_s", [0.0, 5.0])
 def test_what_is_said_of_a_window_is_what_a_controller_meets(query: MetricQuery, delay_s: float) -> None:
-    settings = MetricsSettings(scrape_interval_s=15.0, scrape_delay_s=delay_s)
+    settings = MetricsSection(scrape_interval_s=15.0, scrape_delay_s=delay_s)
     share, said = share_with_data(query, settings), " ".join(hidden_metrics([query], settings))
     assert ("nothing is ever seen" in said) == (share == 0.0)
     assert ("some evaluations see nothing" in said) == (0.0 < share < 1.0)
@@ -68,7 +68,7 @@ def test_what_is_said_of_a_window_is_what_a_controller_meets(query: MetricQuery,
     ("lookback_s", "said"), [(4.0, "ever seen"), (12.0, "some evaluations"), (21.0, None)]
 )
 def test_a_gauge_depends_on_the_lookback(lookback_s: float, said: str | None) -> None:
-    settings = MetricsSettings(scrape_interval_s=15.0, scrape_delay_s=5.0, lookback_s=lookback_s)
+    settings = MetricsSection(scrape_interval_s=15.0, scrape_delay_s=5.0, lookback_s=lookback_s)
     found = hidden_metrics([MetricQuery("waiting")], settings)
     assert (share_with_data(MetricQuery("waiting"), settings) < 1.0) == bool(found)
     if said is not None:
@@ -76,11 +76,11 @@ def test_a_gauge_depends_on_the_lookback(lookback_s: float, said: str | None) ->
 
 
 def test_the_line_names_the_window_and_a_sufficient_one() -> None:
-    assert hidden_metrics([RATE, RATE], MetricsSettings()) == [
+    assert hidden_metrics([RATE, RATE], MetricsSection()) == [
         "avg rate(generated_tokens)[20s]: window_s is 20, and with a scrape every 15 s that does not always hold the "
         "two samples it needs: some evaluations see nothing; from 30 on it always does"
     ]
-    assert hidden_metrics([RATE], MetricsSettings(perfect=True)) == []
+    assert hidden_metrics([RATE], MetricsSection(perfect=True)) == []
 
 
 def scenario(metric: dict[str, Any], **metrics: Any) -> Scenario:

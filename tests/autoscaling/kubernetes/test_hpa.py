@@ -230,7 +230,9 @@ def test_the_state_is_the_only_memory() -> None:
 
 
 @pytest.mark.parametrize("behavior", [None, {"scaleDown": {"stabilizationWindowSeconds": 120}}])
-def test_what_a_stabilisation_window_holds_is_told_in_plain_words(behavior: dict[str, Any] | None) -> None:
+def test_what_a_stabilisation_window_holds_is_reported_in_plain_words(
+    behavior: dict[str, Any] | None,
+) -> None:
     more: dict[str, Any] = {} if behavior is None else {"behavior": behavior}
     policy = hpa(external("AverageValue", 10), **more)
     first = policy.decide(15, StaticView({"waiting": 60}), FleetView.of(6))
@@ -243,7 +245,7 @@ def test_what_a_stabilisation_window_holds_is_told_in_plain_words(behavior: dict
     )
 
 
-def test_a_window_of_scale_up_is_told_too() -> None:
+def test_a_window_of_scale_up_is_reported_too() -> None:
     policy = hpa(external("AverageValue", 10), behavior={"scaleUp": {"stabilizationWindowSeconds": 60}})
     policy.decide(15, StaticView({"waiting": 20}), FleetView.of(2))
     (event,) = policy.decide(30, StaticView({"waiting": 60}), FleetView.of(2)).events

@@ -427,7 +427,7 @@ def test_a_formula_is_tried_at_the_ends_of_its_triggers(
     assert all(words in line for words, line in zip(said, found, strict=True))
 
 
-def test_names_without_a_value_are_told() -> None:
+def test_names_without_a_value_are_reported() -> None:
     assert misread_names(Formula("a + x + cpu"), (A, CPU)) == [
         "there is no trigger named 'x'; there are a",
         "'cpu' is a trigger on a resource, which has no value for a formula",

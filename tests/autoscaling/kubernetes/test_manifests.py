@@ -96,7 +96,7 @@ def test_a_file_with_a_deployment_and_an_hpa(tmp_path: Path) -> None:
     assert manifest.policy() is not manifest.policy()
 
 
-def test_several_autoscalers_are_told_apart_by_name() -> None:
+def test_several_autoscalers_are_reported_apart_by_name() -> None:
     other = hpa(metrics=[pods()])
     other["metadata"] = {"name": "prefill"}
     listed = {"kind": "List", "apiVersion": "v1", "items": [hpa(metrics=[pods()]), other]}
@@ -437,7 +437,7 @@ def test_cpu_alone_cannot_scale_from_zero() -> None:
     assert policy.reads == (MetricQuery("busy"),)  # type: ignore[union-attr]
 
 
-def test_a_cooldown_without_effect_is_told() -> None:
+def test_a_cooldown_without_effect_is_reported() -> None:
     manifest = load_manifest(scaled_object(minReplicaCount=1, cooldownPeriod=60))
     assert "has no effect while minReplicaCount is 1" in manifest.warnings[0]
 
@@ -503,7 +503,7 @@ def test_mistakes_in_annotations(annotations: dict[str, str], why: str) -> None:
     assert len(found) == 1 and why in found[0]
 
 
-def test_annotations_in_the_wrong_place_or_unknown_are_told() -> None:
+def test_annotations_in_the_wrong_place_or_unknown_are_reported() -> None:
     data = knative({"progress": "1"})
     data["metadata"]["annotations"] = {"autoscaling.knative.dev/min-scale": "2"}
     manifest = load_manifest(data)

@@ -108,7 +108,7 @@ def test_problems_and_warnings_tell_the_line_of_the_key(tmp_path: Path) -> None:
     )
 
 
-def test_a_missing_key_is_told_at_its_section_and_a_bad_item_at_its_list() -> None:
+def test_a_missing_key_is_reported_at_its_section_and_a_bad_item_at_its_list() -> None:
     where = "(HorizontalPodAutoscaler x): spec.metrics"
     for old, new, line in (
         ("averageValue: 5", "colour: 5", f"manifest:8 {where}[0].pods.target.averageValue: is missing"),
@@ -151,7 +151,7 @@ def test_dates_are_texts_and_merge_keys_are_followed() -> None:
     assert load_manifest(text).bounds.min_workers == 3
 
 
-def test_what_is_no_mapping_is_told_once() -> None:
+def test_what_is_no_mapping_is_reported_once() -> None:
     text = HPA.replace("    - type: Pods\n", "    - 5\n    - type: Pods\n")
     assert refused(text) == [
         "manifest:6 (HorizontalPodAutoscaler x): spec.metrics[0]: must be a mapping, got 5",
@@ -171,7 +171,7 @@ def knative(**annotations: Any) -> dict[str, Any]:
     }
 
 
-def test_all_annotations_out_of_range_are_told_with_their_keys() -> None:
+def test_all_annotations_out_of_range_are_reported_with_their_keys() -> None:
     found = refused(
         knative(
             target="0",
@@ -200,7 +200,7 @@ def test_all_annotations_out_of_range_are_told_with_their_keys() -> None:
     ]
 
 
-def test_a_bad_setting_of_the_cluster_is_told_at_its_config_map() -> None:
+def test_a_bad_setting_of_the_cluster_is_reported_at_its_config_map() -> None:
     config = {
         "kind": "ConfigMap",
         "metadata": {"name": "config-autoscaler"},
@@ -278,7 +278,7 @@ def pods(name: Any = WAITING, **target: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_each_mistake_in_an_hpa_is_told_once(manifest: dict[str, Any], lines: list[str]) -> None:
+def test_each_mistake_in_an_hpa_is_reported_once(manifest: dict[str, Any], lines: list[str]) -> None:
     found = refused(manifest)
     assert len(found) == len(lines)
     assert all(line in told for line, told in zip(lines, found, strict=True))
@@ -305,7 +305,7 @@ def test_each_mistake_in_an_hpa_is_told_once(manifest: dict[str, Any], lines: li
         ),
     ],
 )
-def test_what_of_an_hpa_is_not_honoured_is_told(manifest: dict[str, Any], warning: str) -> None:
+def test_what_of_an_hpa_is_not_honoured_is_reported(manifest: dict[str, Any], warning: str) -> None:
     (told,) = load_manifest(manifest).warnings
     assert warning in told
 
@@ -362,12 +362,12 @@ def cron(**changes: Any) -> dict[str, Any]:
         ([scaled_object(cron()), scaled_object(cron())], "(ScaledObject 's', ScaledObject 's'); leave one"),
     ],
 )
-def test_each_mistake_in_a_scaled_object_is_told_once(manifest: Any, line: str) -> None:
+def test_each_mistake_in_a_scaled_object_is_reported_once(manifest: Any, line: str) -> None:
     (found,) = refused(manifest)
     assert line in found
 
 
-def test_paused_objects_and_unrelated_documents_are_told() -> None:
+def test_paused_objects_and_unrelated_documents_are_reported() -> None:
     paused = scaled_object(cron(), annotations={"autoscaling.keda.sh/paused": "true"})
     several: list[Any] = [{"kind": "Deployment", "metadata": {"name": "d"}}, None, paused]
     warnings = load_manifest(several).warnings
@@ -377,7 +377,7 @@ def test_paused_objects_and_unrelated_documents_are_told() -> None:
     )
 
 
-def test_many_unrelated_documents_are_told_in_one_line() -> None:
+def test_many_unrelated_documents_are_reported_in_one_line() -> None:
     others = [{"kind": "ConfigMap"}] * 300 + [{"kind": "Secret"}]
     assert load_manifest([*others, scaled_object(cron())]).warnings == (
         "manifest: 301 documents are no autoscaler and are not read: 300 ConfigMap, 1 Secret",

@@ -287,7 +287,7 @@ def test_a_series_a_worker_is_warned_about_with_the_way_to_one(query: str, advic
     assert not manifest.spec.triggers[0].one_series  # type: ignore[union-attr]
 
 
-def test_entries_of_the_maps_that_nobody_reads_are_told() -> None:
+def test_entries_of_the_maps_that_nobody_reads_are_reported() -> None:
     maps = ManifestOptions(
         metric_map={"q": Q("waiting", reduce="sum"), "typo": Q("running")}, resource_map={"cpu": Q("busy")}
     )

@@ -12,7 +12,7 @@ import pytest
 from dynamo_sim.autoscaling import (
     MetricQuery,
     MetricsPipeline,
-    MetricsSettings,
+    MetricsSection,
     Observations,
     Sample,
     scrape_offsets,
@@ -55,7 +55,7 @@ class Truth:
 def pipeline(
     *queries: MetricQuery, truth: Truth | None = None, workers: int = 2, **settings: Any
 ) -> MetricsPipeline:
-    made = MetricsPipeline(truth or Truth(), queries, MetricsSettings(**{"scrape_aligned": True, **settings}))
+    made = MetricsPipeline(truth or Truth(), queries, MetricsSection(**{"scrape_aligned": True, **settings}))
     for worker in range(workers):
         made.worker_ready(worker, 0.0)
     return made
@@ -81,7 +81,7 @@ def test_a_scrape_of_this_very_moment_is_seen_and_a_delayed_one_is_not() -> None
 def test_every_target_has_an_offset_of_its_own_that_only_the_seed_decides() -> None:
     truth = Truth()
     offset = scrape_offsets(7, "fleet")
-    metrics = MetricsPipeline(truth, [WAITING], MetricsSettings(scrape_interval_s=10), offset)
+    metrics = MetricsPipeline(truth, [WAITING], MetricsSection(scrape_interval_s=10), offset)
     for worker in range(3):
         metrics.worker_ready(worker, 12.0)
     metrics.scrape_due(40.0)
@@ -205,7 +205,7 @@ def test_buckets_interpolate_like_histogram_quantile() -> None:
     assert bucket_percentile(values, counts, 99, (100, 200, 400)) == 400.0
     assert bucket_percentile(np.empty(0), np.empty(0, dtype=np.int64), 50, (1.0,)) is None
     metrics = MetricsPipeline(
-        Truth(), [MetricQuery("ttft")], MetricsSettings(buckets={"ttft": (100.0, 200.0)})
+        Truth(), [MetricQuery("ttft")], MetricsSection(buckets={"ttft": (100.0, 200.0)})
     )
     assert metrics.settings.buckets["ttft"] == (100.0, 200.0)
 
@@ -237,14 +237,14 @@ def test_busy_is_the_share_of_the_window_in_passes() -> None:
 
 def test_what_nobody_reads_is_not_collected() -> None:
     truth = Truth()
-    metrics = MetricsPipeline(truth, [MetricQuery("router_queue")], MetricsSettings(scrape_aligned=True))
+    metrics = MetricsPipeline(truth, [MetricQuery("router_queue")], MetricsSection(scrape_aligned=True))
     metrics.worker_ready(0, 0.0)
     assert metrics.view(15.0).value("router_queue") == 15.0
     assert truth.asked == []
     with pytest.raises(SimulationError, match="which it does not name in its reads"):
         metrics.view(15.0).value("waiting")
     assert pipeline().next_scrape_s == math.inf
-    anything = MetricsPipeline(truth, None, MetricsSettings(scrape_aligned=True))
+    anything = MetricsPipeline(truth, None, MetricsSection(scrape_aligned=True))
     anything.worker_ready(0, 0.0)
     assert anything.view(15.0).value("kv_usage") == 15.0
 
@@ -311,4 +311,4 @@ def test_questions_that_make_no_sense(query: dict[str, Any], why: str) -> None:
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        MetricsSettings(**settings)
+        MetricsSection(**settings)
