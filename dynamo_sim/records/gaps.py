@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from itertools import pairwise
 
 import numpy as np
@@ -15,13 +16,15 @@ class GapLog:
     adds one value, however many requests run, and a stretch is kept as the list of its pass ends.
     """
 
-    __slots__ = ("_counts", "_ends_ms", "_gaps_ms", "_stretches")
+    __slots__ = ("_counts", "_ends_ms", "_gaps_ms", "_stretch_counts", "_stretch_passes")
 
     def __init__(self) -> None:
-        self._gaps_ms: list[float] = []
-        self._counts: list[int] = []
-        self._stretches: list[tuple[int, int]] = []  # passes in it, requests in each
-        self._ends_ms: list[float] = []  # per stretch: the pass end before it, then its own
+        # Arrays, not lists: a long run has millions of passes, and a float in a list takes 32 bytes.
+        self._gaps_ms = array("d")
+        self._counts = array("q")
+        self._stretch_passes = array("q")
+        self._stretch_counts = array("q")  # requests in each pass of a stretch
+        self._ends_ms = array("d")  # per stretch: the pass end before it, then its own
 
     def add(self, gap_ms: float, count: int) -> None:
         """Note ``count`` gaps of ``gap_ms`` each."""
@@ -31,8 +34,9 @@ class GapLog:
     def add_stretch(self, before_ms: float, ends_ms: list[float], count: int) -> None:
         """Note that ``count`` requests got a token at ``before_ms`` and then one at each of ``ends_ms``."""
         self._ends_ms.append(before_ms)
-        self._ends_ms.extend(ends_ms)
-        self._stretches.append((len(ends_ms), count))
+        self._ends_ms.fromlist(ends_ms)
+        self._stretch_passes.append(len(ends_ms))
+        self._stretch_counts.append(count)
 
     def since(
         self, mark: tuple[int, int, int], now_ms: float
@@ -43,21 +47,21 @@ class GapLog:
         """
         single, stretch, place = mark
         found = [(now_ms, g, c) for g, c in zip(self._gaps_ms[single:], self._counts[single:], strict=True)]
-        for passes, count in self._stretches[stretch:]:
+        for passes, count in zip(self._stretch_passes[stretch:], self._stretch_counts[stretch:], strict=True):
             ends = self._ends_ms[place : place + passes + 1]
             found += [(end, end - before, count) for before, end in pairwise(ends)]
             place += passes + 1
-        return found, (len(self._gaps_ms), len(self._stretches), place)
+        return found, (len(self._gaps_ms), len(self._stretch_passes), place)
 
     def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """All gaps in ms, and how many requests had each; not merged, not sorted."""
         ends = np.asarray(self._ends_ms, dtype=np.float64)
-        shape = np.asarray(self._stretches, dtype=np.int64).reshape(-1, 2)
+        passes = np.asarray(self._stretch_passes, dtype=np.int64)
         first = np.zeros(len(ends), dtype=bool)
-        first[np.cumsum(shape[:, 0] + 1) - shape[:, 0] - 1] = True
+        first[np.cumsum(passes + 1) - passes - 1] = True
         within = np.diff(ends)[~first[1:]] if len(ends) else ends
         gaps = np.concatenate([np.asarray(self._gaps_ms, dtype=np.float64), within])
-        multiples = np.repeat(shape[:, 1], shape[:, 0])
+        multiples = np.repeat(np.asarray(self._stretch_counts, dtype=np.int64), passes)
         counts = np.concatenate([np.asarray(self._counts, dtype=np.int64), multiples])
         return np.maximum(gaps, 0.0), counts
 
