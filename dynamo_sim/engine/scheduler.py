@@ -22,7 +22,7 @@ class Scheduler(Protocol):
     """
 
     gaps: GapLog
-    observed: bool
+    records_stats: bool
     """Whether steps carry `PassStats`; off by default, they cost time."""
     retries_matter: bool
     """Whether a pass without progress changes anything inside, so that the number of tries counts (`spec 01, 6.3`)."""

@@ -27,7 +27,7 @@ class Collector:
         self.records.gaps.append(scheduler.gaps)
         self.records.total_kv_tokens = scheduler.total_kv_tokens
         if self.record_passes:
-            scheduler.observed = True
+            scheduler.records_stats = True
 
     def arrived(self, request: Request) -> None:
         """Note a request that has arrived at the fleet."""

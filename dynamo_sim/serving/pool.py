@@ -192,7 +192,7 @@ class Pool:
     def _open(self, worker: Worker) -> None:
         self._collector.watch(worker.scheduler)
         if self.passes is not None:
-            worker.scheduler.observed = True
+            worker.scheduler.records_stats = True
         self.processes[worker.id] = WorkerProcess(self.clock, worker, self._coordinator)
         if self.tallies is not None:
             self._open_tally(worker)

@@ -66,28 +66,31 @@ FAILED = Step(0.0, [0.0], False, 0, 0)
 
 
 def serve(
-    core: Any, requests: list[Request], max_passes: int, during: Callable[[Step], None] = lambda step: None
+    scheduler: Any,
+    requests: list[Request],
+    max_passes: int,
+    during: Callable[[Step], None] = lambda step: None,
 ) -> Iterator[Step]:
     """Steps of a worker, each when it has ended, until all is done, or nothing goes on (`FAILED`), or 3 000 passes.
 
     ``during`` is called with each step just before it ends.
     """
     coming, now, passes = list(requests), 0.0, 0
-    while (coming or core.request_count) and passes <= 3000:
+    while (coming or scheduler.request_count) and passes <= 3000:
         while coming and coming[0].arrival_ms <= now:
-            core.receive(coming.pop(0))
-        if not core.request_count:
+            scheduler.receive(coming.pop(0))
+        if not scheduler.request_count:
             now = coming[0].arrival_ms
             continue
         try:
-            step = core.start(now, max_passes)
+            step = scheduler.start(now, max_passes)
         except SimulationError:
             yield FAILED
             return
         if coming:
             step.cut(coming[0].arrival_ms)
         during(step)
-        core.finish(step)
+        scheduler.finish(step)
         yield step
         if not step.progress:
             if not coming:
@@ -99,18 +102,21 @@ def serve(
 
 
 def story(
-    core: Any, requests: list[Request], max_passes: int, during: Callable[[Step], None] = lambda step: None
+    scheduler: Any,
+    requests: list[Request],
+    max_passes: int,
+    during: Callable[[Step], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Everything there is to see of a load on one worker: its passes, its requests, the gaps between tokens."""
-    core.observed = True
+    scheduler.records_stats = True
     passes: list[tuple[Any, ...]] = []
     failed = False
-    for step in serve(core, requests, max_passes, during):
+    for step in serve(scheduler, requests, max_passes, during):
         if step is FAILED:
             failed = True
             break
-        if hasattr(core, "check"):
-            core.check()
+        if hasattr(scheduler, "check"):
+            scheduler.check()
         stats = {name: round(getattr(step.stats, name), 6) for name in STATS}
         used, growth = step.stats.used_kv_tokens, step.stats.decode_kv_growth
         lengths = step.stats.sum_decode_kv_tokens
@@ -118,10 +124,10 @@ def story(
             mine = (used[index], lengths + index * growth, step.tokens, step.forwards)
             signals = [(request.index, kind) for request, kind in step.signals]
             passes.append((end, *mine, stats, signals if index == len(step.ends_ms) - 1 else []))
-    core.close()
-    complete = not failed and not core.request_count
+    scheduler.close()
+    complete = not failed and not scheduler.request_count
     seen = [[getattr(r, name) for name in RECORDED] for r in requests]
-    gaps = [values.tolist() for values in merged_gaps([core.gaps])]
+    gaps = [values.tolist() for values in merged_gaps([scheduler.gaps])]
     return {
         "passes": passes[:3000],
         "requests": seen if complete else None,
@@ -129,14 +135,14 @@ def story(
     }
 
 
-def random_pulls(core: Any, seed: int) -> Callable[[Step], None]:
+def random_pulls(scheduler: Any, seed: int) -> Callable[[Step], None]:
     """Something that takes KV events now and then during the steps of a worker."""
-    core.publish_kv_events()
+    scheduler.publish_kv_events()
     draw = random.Random(seed)
 
     def pull(step: Step) -> None:
         for now_ms in sorted(draw.sample(step.ends_ms, draw.randint(0, min(3, len(step.ends_ms))))):
-            core.take_kv_events(now_ms, starts_included=draw.random() < 0.5 and now_ms < step.end_ms)
+            scheduler.take_kv_events(now_ms, starts_included=draw.random() < 0.5 and now_ms < step.end_ms)
 
     return pull
 

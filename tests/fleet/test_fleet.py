@@ -126,7 +126,7 @@ def test_a_request_over_the_budget_without_chunking_starts_nothing_also_on_retry
 
 def test_passes_of_no_time_complete_at_once_as_long_as_they_do_something() -> None:
     pool = fleet(worker_type="decode", max_num_batched_tokens=8)
-    pool.workers[0].scheduler.observed = True
+    pool.workers[0].scheduler.records_stats = True
     pool.dispatch(0, request(input_tokens=20, output_tokens=1))
     seen = []
     for _ in range(3):

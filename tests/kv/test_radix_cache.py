@@ -20,7 +20,7 @@ class Words:
 def cached(cache: RadixCache, text: Words, by_page: bool = False) -> Node:
     """Put a text into the tree and use it no longer."""
     node, _ = cache.put(cache.root, text, len(text.names), by_page)
-    cache.free -= cache.evictable - cached_before(cache)
+    assert cache.take(cache.evictable - cached_before(cache))
     cache.refresh(node, cache.root, cache.now())
     return node
 

@@ -162,7 +162,7 @@ def test_the_tree_answers_like_a_dictionary_of_prefixes(seed: int) -> None:
                     user.anchor, user.touched = node, tree.now()
                     there += found
                 assert there == present
-                tree.free -= (len(singly) - present) * PAGE
+                assert tree.take((len(singly) - present) * PAGE)
                 naive.free -= (len(singly) - present) * PAGE
             case ("end", number) if users:
                 user = users.pop(number % len(users))
@@ -173,6 +173,7 @@ def test_the_tree_answers_like_a_dictionary_of_prefixes(seed: int) -> None:
                 naive.evict(tokens)
         assert (tree.free, tree.evictable) == (naive.free, naive.evictable)
         assert content(tree) == set(naive.pages)
+        tree.check([user.anchor for user in users])
 
 
 def naive_keep(naive: Prefixes, user: User, end: int) -> int:

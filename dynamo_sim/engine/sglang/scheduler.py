@@ -86,7 +86,7 @@ class SglangScheduler:
         # end a row of such passes and meet the ratio they have left.
         self.retries_matter = self.queue.by_prefix
         self.gaps = tokens.gaps
-        self.observed = False
+        self.records_stats = False
         self.kv_events_from_ms = math.inf
         self._visible_events: list[KvEvent] = []
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
@@ -166,7 +166,7 @@ class SglangScheduler:
         step = Step(now_ms, [now_ms + self._prefill_ms(chunks)], True, 0, 0)
         step.admissions = len(chunks)
         newcomers = self._place(chunks)
-        stats = scheduled_stats(chunks, self.batch) if self.observed else None
+        stats = scheduled_stats(chunks, self.batch) if self.records_stats else None
         running = len(self._members)
         victims: list[SglangSequence] = []
         if running:
@@ -244,7 +244,7 @@ class SglangScheduler:
             at_most = min(at_most, passes_until_event(batch))
             if admitted is not None and admitted.out_of_memory:
                 at_most = 1
-            if self.observed and batch.is_mixed:  # the variance of the lengths moves
+            if self.records_stats and batch.is_mixed:  # the variance of the lengths moves
                 at_most = 1
             if self.queue.is_sorted:
                 at_most = min(at_most, cache.free // growing + 1)
@@ -257,7 +257,7 @@ class SglangScheduler:
             return None
         self._stretch = step = Step(now_ms, ends_ms, True, growing, growing)
         step.cut(until_ms)
-        if self.observed:
+        if self.records_stats:
             used = limits.pool_tokens - cache.available
             step.stats = stretch_stats(len(step.ends_ms), batch, used)
             step.stats.add_queue(self.queue.arrivals, self.queue.returned)

@@ -98,7 +98,7 @@ class VllmScheduler:
         self._interner = interner
         self._waiting, self._running = queue.waiting, batch.running
         self.gaps = self.tokens.gaps
-        self.observed = False
+        self.records_stats = False
         self.kv_events_from_ms = math.inf
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
         self._planned_passes = 64  # how far to plan the next stretch
@@ -172,7 +172,7 @@ class VllmScheduler:
         if plan.prefill_count:
             decode_start_ms += self._timing.prefill_ms(plan.prefill_count, plan.prefill_new_tokens())
         step = Step(plan.now_ms, [decode_start_ms], True, 0, 0)
-        stats = scheduled_stats(plan, self.batch.group, self.pool) if self.observed else None
+        stats = scheduled_stats(plan, self.batch.group, self.pool) if self.records_stats else None
         self._emission.emit(plan, step, decode_start_ms)
         for sequence in plan.rejected:
             step.signals.append((sequence.request, REJECTED))
@@ -196,7 +196,7 @@ class VllmScheduler:
         if not ends_ms:
             return None
         self._stretch = step = Step(now_ms, ends_ms, True, group.count, group.count)
-        if self.observed:
+        if self.records_stats:
             step.stats = stretch_stats(len(ends_ms), group, pool)
             step.stats.add_queue(self.queue.arrivals, self.queue.returned)
         if pool.events is not None and group.openings_within(len(ends_ms)) > pool.free:

@@ -16,7 +16,7 @@ from dynamo_sim.workload.request import Request
 
 
 def engine(kind: Any = SglangScheduler, **args: Any) -> Any:
-    """An engine core with those arguments; ``sglang`` holds the ones of this engine."""
+    """A scheduler with those arguments; ``sglang`` holds the ones of this engine."""
     checked = EngineArgs(**{"engine_type": "sglang", **args})
     rates = checked.speculative_rates
     sampler = None if rates is None else BurstSampler(rates, checked.aic_mtp_seed, 0)
@@ -24,21 +24,21 @@ def engine(kind: Any = SglangScheduler, **args: Any) -> Any:
 
 
 def run(
-    core: Scheduler, requests: Sequence[Request] = (), now_ms: float = 0.0, max_passes: int = 1_000_000
+    scheduler: Scheduler, requests: Sequence[Request] = (), now_ms: float = 0.0, max_passes: int = 1_000_000
 ) -> list[Step]:
     """All steps from ``now_ms`` until every request has ended; requests in order of arrival."""
     steps: list[Step] = []
     coming = list(requests)
-    while coming or core.request_count:
+    while coming or scheduler.request_count:
         while coming and coming[0].arrival_ms <= now_ms:
-            core.receive(coming.pop(0))
-        if not core.request_count:
+            scheduler.receive(coming.pop(0))
+        if not scheduler.request_count:
             now_ms = coming[0].arrival_ms
             continue
-        step = core.start(now_ms, max_passes)
+        step = scheduler.start(now_ms, max_passes)
         if coming:
             step.cut(coming[0].arrival_ms)
-        core.finish(step)
+        scheduler.finish(step)
         steps.append(step)
         assert step.progress, "the worker cannot go on"
         now_ms = step.end_ms

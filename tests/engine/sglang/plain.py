@@ -33,7 +33,7 @@ class PlainEvents:
         self.page = page
         self.blocks: dict[int, tuple[Any, ...]] = {}
         self.copies: Counter[tuple[Any, ...]] = Counter()
-        self.told: list[tuple[str, tuple[Any, ...] | None, list[tuple[Any, ...]]]] = []
+        self.log: list[tuple[str, tuple[Any, ...] | None, list[tuple[Any, ...]]]] = []
 
     def publish(self, tokens: list[Any], slots: list[int], first: int) -> None:
         new = []
@@ -49,7 +49,7 @@ class PlainEvents:
         while new and new[0][2] != 1:
             del new[0]
         if new:
-            self.told.append(("stored", new[0][0], [block for _, block, _ in new]))
+            self.log.append(("stored", new[0][0], [block for _, block, _ in new]))
 
     def withdraw(self, slots: list[int]) -> None:
         gone = []
@@ -60,7 +60,7 @@ class PlainEvents:
                 if not self.copies[block]:
                     gone.append(block)
         if gone:
-            self.told.append(("removed", None, gone))
+            self.log.append(("removed", None, gone))
 
 
 class PlainTree:
@@ -239,7 +239,7 @@ def spread(values: list[int]) -> float:
 
 
 class PlainSglang:
-    """An engine core; see `dynamo_sim.engine.scheduler.Scheduler`."""
+    """A scheduler; see `dynamo_sim.engine.scheduler.Scheduler`."""
 
     retries_matter = True
 
@@ -262,7 +262,7 @@ class PlainSglang:
         self.waiting: list[PlainSequence] = []
         self.running: list[PlainSequence] = []
         self.gaps = GapLog()
-        self.observed = True
+        self.records_stats = True
 
     request_count = property(lambda self: len(self.waiting) + len(self.running))
     waiting_count = property(lambda self: len(self.waiting))

@@ -13,15 +13,15 @@ from tests.parity.answer import answer
 
 def refusal(input_tokens: int, output_tokens: int = 2, passes: int = 1, **args: Any) -> str:
     """Why a worker that can start nothing is stuck with such a request."""
-    core = engine(**args)
-    core.receive(request(0, 0.0, input_tokens, output_tokens))
+    scheduler = engine(**args)
+    scheduler.receive(request(0, 0.0, input_tokens, output_tokens))
     now = 0.0
     for _ in range(passes):
-        step = core.start(now, 1)
-        core.finish(step)
+        step = scheduler.start(now, 1)
+        scheduler.finish(step)
         now = step.end_ms
     assert not step.progress
-    return core.stuck_reason()
+    return scheduler.stuck_reason()
 
 
 def test_a_prompt_that_does_not_fit() -> None:
@@ -50,11 +50,11 @@ def test_limits_that_no_prompt_can_meet() -> None:
 
 
 def test_who_waits_behind_is_counted() -> None:
-    core = engine(block_size=4, num_gpu_blocks=4)
+    scheduler = engine(block_size=4, num_gpu_blocks=4)
     for index in range(3):
-        core.receive(request(index, 0.0, 40, 2))
-    core.start(0.0, 1)
-    assert "request 0 is never admitted and blocks 2 requests behind it" in core.stuck_reason()
+        scheduler.receive(request(index, 0.0, 40, 2))
+    scheduler.start(0.0, 1)
+    assert "request 0 is never admitted and blocks 2 requests behind it" in scheduler.stuck_reason()
 
 
 def test_an_empty_worker_is_not_stuck() -> None:
@@ -110,11 +110,11 @@ def test_a_request_for_no_tokens_ends_the_run_unless_a_cap_does() -> None:
 
 
 def test_idling_for_ever_is_noticed_by_the_scheduler_itself() -> None:
-    core = engine(block_size=4, num_gpu_blocks=4)
-    core.receive(request(0, 0.0, 8, 0))
+    scheduler = engine(block_size=4, num_gpu_blocks=4)
+    scheduler.receive(request(0, 0.0, 8, 0))
     with pytest.raises(SimulationError, match="asks for 0 output tokens"):
         now = 0.0
         for _ in range(100):
-            step = core.start(now, 1 << 20)
-            core.finish(step)
+            step = scheduler.start(now, 1 << 20)
+            scheduler.finish(step)
             now = step.end_ms

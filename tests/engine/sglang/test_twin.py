@@ -73,24 +73,24 @@ def published_by_twin(
     requests: list[Request], args: dict[str, Any]
 ) -> tuple[list[tuple[float, KvEvent]], bool]:
     """What the twin's passes do to the cache, with the ends of the passes; whether all slots have one owner."""
-    core, names, published = engine(PlainSglang, **args), BlockNames(requests, args["block_size"]), []
-    for step in serve(core, requests, 1):
+    scheduler, names, published = engine(PlainSglang, **args), BlockNames(requests, args["block_size"]), []
+    for step in serve(scheduler, requests, 1):
         if step is FAILED:
             break
-        published += [(step.end_ms, names.known(*event)) for event in core.tree.events.told]
-        core.tree.events.told.clear()
-    return published, not core.tree.owned_twice
+        published += [(step.end_ms, names.known(*event)) for event in scheduler.tree.events.log]
+        scheduler.tree.events.log.clear()
+    return published, not scheduler.tree.owned_twice
 
 
 def published(requests: list[Request], args: dict[str, Any], max_passes: int) -> list[tuple[float, KvEvent]]:
     """What a router that asks at every end of a pass is given, with the times."""
-    core = engine(SglangScheduler, **args)
-    core.publish_kv_events()
+    scheduler = engine(SglangScheduler, **args)
+    scheduler.publish_kv_events()
     events: list[tuple[float, KvEvent]] = []
 
     def take(now_ms: float) -> None:
-        is_due = core.kv_events_from_ms <= now_ms
-        visible = core.take_kv_events(now_ms, starts_included=True)
+        is_due = scheduler.kv_events_from_ms <= now_ms
+        visible = scheduler.take_kv_events(now_ms, starts_included=True)
         assert is_due or not visible
         events.extend((now_ms, event) for event in visible)
 
@@ -98,7 +98,7 @@ def published(requests: list[Request], args: dict[str, Any], max_passes: int) ->
         for now_ms in step.ends_ms[:-1]:
             take(now_ms)
 
-    for step in serve(core, requests, max_passes, during):
+    for step in serve(scheduler, requests, max_passes, during):
         if step is not FAILED:
             take(step.end_ms)
     return events

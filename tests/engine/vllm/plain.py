@@ -79,7 +79,7 @@ class PlainVllm:
         self.waiting: deque[PlainSequence] = deque()
         self.running: list[PlainSequence] = []
         self.gaps = GapLog()
-        self.observed = True
+        self.records_stats = True
         self.preemptions = 0
 
     request_count = property(lambda self: len(self.waiting) + len(self.running))
