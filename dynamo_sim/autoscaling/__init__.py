@@ -44,6 +44,7 @@ from dynamo_sim.autoscaling.policies.step_scaling import StepScalingPolicy
 from dynamo_sim.autoscaling.policies.target_tracking import TargetTrackingPolicy
 from dynamo_sim.autoscaling.policy import Loop, Policy, loops_of, reads_of, unreachable_targets
 from dynamo_sim.autoscaling.wiring import pipelines_for
+from dynamo_sim.fleet.fleet import TargetEffect
 from dynamo_sim.records.readings import Reading, Threshold
 from dynamo_sim.scenario.autoscaler.behavior import BehaviorSpec
 from dynamo_sim.scenario.autoscaler.keda import FallbackSpec, ScaledObjectKeys
@@ -51,7 +52,6 @@ from dynamo_sim.scenario.autoscaler.kpa import KpaScaling
 from dynamo_sim.scenario.autoscaler.manifest import HpaFlags
 from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
 from dynamo_sim.scenario.autoscaler.sla import SlaScaling
-from dynamo_sim.serving.controller import TargetEffect
 
 _EARLIER_NAMES = {
     "Autoscaler": PolicyRunner,

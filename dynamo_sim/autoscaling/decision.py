@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamo_sim.serving.controller import TargetEffect
+from dynamo_sim.fleet.fleet import TargetEffect
 
 _NO_VALUES: Mapping[str, float | None] = MappingProxyType({})
 

@@ -10,7 +10,7 @@ from dynamo_sim.autoscaling.decision import DecisionRecord
 from dynamo_sim.autoscaling.fleet_view import FleetView, View
 from dynamo_sim.autoscaling.guard import Bounds, Guarded
 from dynamo_sim.autoscaling.policy import Loop
-from dynamo_sim.serving.controller import TargetEffect
+from dynamo_sim.fleet.fleet import TargetEffect
 
 
 class FleetHandle(Protocol):

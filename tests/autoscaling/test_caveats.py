@@ -1,4 +1,4 @@
-"""Targets that can never be reached are told before the run."""
+"""Targets that can never be reached are reported before the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows too short for the scrapes are told before the run; a metric that never had data is told after it.
+"""Windows too short for the scrapes are reported before the run; a metric that never had data is reported after it.
 
 Rules: `spec 10, 8.1`.
 """
@@ -42,8 +42,8 @@ def share_with_data(query: MetricQuery, settings: MetricsSection) -> float:
     """Of evaluations that come at all phases of the scrapes."""
     pipeline = MetricsPipeline(AlwaysBusy(), [query], settings, lambda target: 0.4)
     pipeline.worker_ready(0, 0.0)
-    looks = np.arange(200.0, 400.0, 1.37)
-    return float(np.mean([pipeline.view(float(at_s)).value(query) is not None for at_s in looks]))
+    times = np.arange(200.0, 400.0, 1.37)
+    return float(np.mean([pipeline.view(float(at_s)).value(query) is not None for at_s in times]))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def scenario(metric: dict[str, Any], **metrics: Any) -> Scenario:
     )
 
 
-def test_a_run_tells_which_metric_never_had_data() -> None:
+def test_a_run_names_a_metric_that_never_had_data() -> None:
     hidden = run(scenario({"metric": "generated_tokens", "window_s": 10}, scrape_aligned=True))
     assert any("nothing is ever seen" in line for line in hidden.warnings)
     assert (
@@ -114,7 +114,7 @@ def test_a_run_tells_which_metric_never_had_data() -> None:
     assert run(scenario({"metric": "generated_tokens", "window_s": 60})).warnings == []
 
 
-def test_a_metric_that_had_data_once_is_not_told() -> None:
+def test_a_metric_that_had_data_once_is_not_named() -> None:
     assert run(scenario({"metric": "ttft", "over": "p95"})).warnings == []
 
 
@@ -164,7 +164,7 @@ def own_hpa(metric: str, least: int) -> dict[str, Any]:
         ({"policy": {"kind": "fixed", "count": 3}}, False),
     ],
 )
-def test_a_policy_that_is_blind_without_workers_is_told(section: dict[str, Any], blind: bool) -> None:
+def test_a_policy_that_is_blind_without_workers_is_named(section: dict[str, Any], blind: bool) -> None:
     workload = {"kind": "synthetic", "input_tokens": 8, "output_tokens": 2, "request_count": 1}
     scenario = Scenario.from_dict({"name": "zero", "workload": workload, "autoscaler": section})
     assert scenario.autoscaler is not None

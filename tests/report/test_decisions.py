@@ -54,7 +54,7 @@ POLICIES = {
 }
 
 
-def look(at_s: float, current: int, target: int, **more: Any) -> dict[str, Any]:
+def evaluation(at_s: float, current: int, target: int, **more: Any) -> dict[str, Any]:
     ids = [more.pop(name, ()) for name in ("added", "cancelled", "marked")]
     effect = TargetEffect(added=ids[0], cancelled=ids[1], marked=ids[2])
     return DecisionRecord(at_s, "mine", "Mine", current, target, "because", effect=effect, **more).as_row()
@@ -89,14 +89,14 @@ def test_without_decisions_the_table_has_its_columns_and_there_is_no_picture() -
 
 
 def test_types_are_the_same_whether_or_not_there_is_something() -> None:
-    empty, full = decided().decisions, decided(look(1.0, 1, 2, added=(3,))).decisions
+    empty, full = decided().decisions, decided(evaluation(1.0, 1, 2, added=(3,))).decisions
     assert dict(empty.dtypes) == dict(full.dtypes)
 
 
-def test_a_row_a_look_and_missing_numbers_are_missing() -> None:
+def test_a_row_an_evaluation_and_missing_numbers_are_missing() -> None:
     rows = (
-        look(1.0, 1, 3, values={"x": None}, desired=4, added=(1, 2)),
-        look(2.0, 3, 3, values={"x": 2.5, "y": 1}),
+        evaluation(1.0, 1, 3, values={"x": None}, desired=4, added=(1, 2)),
+        evaluation(2.0, 3, 3, values={"x": 2.5, "y": 1}),
     )
     frame = decided(*rows).decisions
     assert list(frame.columns) == [*FRONT, "value:x", "value:y", *BACK]
@@ -105,13 +105,13 @@ def test_a_row_a_look_and_missing_numbers_are_missing() -> None:
 
 
 def test_values_that_are_no_numbers_are_kept_and_not_drawn() -> None:
-    result = decided(look(1.0, 1, 2, values={"mood": "good", "x": 1.0}))
+    result = decided(evaluation(1.0, 1, 2, values={"mood": "good", "x": 1.0}))
     assert result.decisions["value:mood"].tolist() == ["good"]
     assert [[s.name for s in group] for group in metric_groups(result)] == [["x"]]
 
 
 def test_saved_only_when_there_are_any(tmp_path: Path) -> None:
-    rows = look(1.0, 1, 3, added=(1, 2), events=("a", "b")), look(2.0, 3, 2, marked=(2,))
+    rows = evaluation(1.0, 1, 3, added=(1, 2), events=("a", "b")), evaluation(2.0, 3, 2, marked=(2,))
     files = [path.name for path in decided(*rows).save(tmp_path / "r")]
     assert {"decisions.csv", "decisions.png"} <= set(files)
     saved = pd.read_csv(tmp_path / "r" / "decisions.csv", dtype=str, keep_default_na=False)
@@ -123,7 +123,8 @@ def test_saved_only_when_there_are_any(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_the_page_shows_changes_only_and_says_what_it_leaves_out() -> None:
     rows = [
-        look(float(t), 1, 1 + t % 2, values={"<x>": 0.5}, added=tuple(range(t % 2 * 3))) for t in range(1, 9)
+        evaluation(float(t), 1, 1 + t % 2, values={"<x>": 0.5}, added=tuple(range(t % 2 * 3)))
+        for t in range(1, 9)
     ]
     table = decisions_table(decided(*rows), most=3)
     assert "8 evaluations, 4 of them changed something; the first 3 are shown" in table
@@ -188,8 +189,8 @@ def test_a_policy_of_ones_own_names_its_thresholds(tmp_path: Path) -> None:
 def test_the_picture_of_decisions(tmp_path: Path) -> None:
     ax = axes()[0]
     rows = (
-        look(1.0, 1, 3, desired=90, stabilised=90, added=(1, 2)),
-        look(2.0, 3, 2, desired=1, stabilised=2),
+        evaluation(1.0, 1, 3, desired=90, stabilised=90, added=(1, 2)),
+        evaluation(2.0, 3, 2, desired=1, stabilised=2),
     )
     assert decided(*rows).plot.decisions(ax) is ax
     labels = ["target", "stabilised", "desired", "scaled out", "scaled in", "off the scale, up to 90"]
@@ -199,7 +200,7 @@ def test_the_picture_of_decisions(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_no_data_at_all_can_be_drawn() -> None:
-    result = decided(*(look(float(t), 1, 1, values={"x": None, "target": 3.0}) for t in range(1, 4)))
+    result = decided(*(evaluation(float(t), 1, 1, values={"x": None, "target": 3.0}) for t in range(1, 4)))
     for name in ("timeline", "decisions"):
         result.plot.figure(name).canvas.draw()
     assert result.plot.png("decisions", dpi=50) == result.plot.png("decisions", dpi=50)

@@ -28,21 +28,21 @@ def result(name: str) -> ds.RunResult:
     return ds.run(scenario(name))
 
 
-def looks(name: str, loop: str | None = None) -> pd.DataFrame:
-    """All looks of a run, or those of one loop."""
+def evaluations(name: str, loop: str | None = None) -> pd.DataFrame:
+    """All evaluations of a run, or those of one loop."""
     found = result(name).decisions
     return found if loop is None else found[found["loop"] == loop].reset_index(drop=True)
 
 
 def changes(name: str, loop: str | None = None) -> pd.DataFrame:
-    """The looks that changed the fleet."""
-    found = looks(name, loop)
+    """The evaluations that changed the fleet."""
+    found = evaluations(name, loop)
     return found[found["target"] != found["current"]]
 
 
-def called_off(name: str) -> set[int]:
+def cancelled_starts(name: str) -> set[int]:
     """Workers that were taken away while they started."""
-    return {worker for row in looks(name)["cancelled"] for worker in row}
+    return {worker for row in evaluations(name)["cancelled"] for worker in row}
 
 
 def between(rows: pd.DataFrame, from_s: float, to_s: float) -> pd.DataFrame:
@@ -119,7 +119,7 @@ def test_a_cure_has_no_setting_without_effect(path: Path) -> None:
     assert cure.autoscaler is not None and build_autoscaler(cure.autoscaler, cure).warnings == []
 
 
-def test_a_value_target_calls_off_starting_workers_while_the_metric_is_above_it() -> None:
+def test_a_value_target_cancels_starting_workers_while_the_metric_is_above_it() -> None:
     name, metric = "hpa-value-ready-collapse", "value:requests_per_second"
     shrinking = changes(name)
     shrinking = shrinking[shrinking["target"] < shrinking["current"]]
@@ -128,18 +128,18 @@ def test_a_value_target_calls_off_starting_workers_while_the_metric_is_above_it(
     assert (under_load[metric] > 1.5 * 28).all()
     before_the_first_is_ready = shrinking[shrinking["at_s"] < 195]
     assert (before_the_first_is_ready["desired"] <= 5).all()
-    assert called_off(name) >= {4, 5}
+    assert cancelled_starts(name) >= {4, 5}
 
 
 def test_a_window_longer_than_a_start_keeps_them() -> None:
     name = "hpa-value-ready-collapse-cured"
-    assert called_off(name) == set()
-    wished_fewer = looks(name)
+    assert cancelled_starts(name) == set()
+    wished_fewer = evaluations(name)
     assert (wished_fewer["desired"] < wished_fewer["current"]).any()
 
 
 def test_a_value_target_orders_no_second_worker_while_none_is_ready() -> None:
-    waiting = between(looks("hpa-value-none-ready", "keda-hpa"), 91, 209)
+    waiting = between(evaluations("hpa-value-none-ready", "keda-hpa"), 91, 209)
     assert (waiting["value:trigger 0"] > 5 * 50).all()
     assert (waiting["desired"] == 0).all()
     assert (waiting["target"] == 1).all()
@@ -148,11 +148,11 @@ def test_a_value_target_orders_no_second_worker_while_none_is_ready() -> None:
 def test_an_averagevalue_target_orders_them_at_once() -> None:
     ordered = changes("hpa-value-none-ready-cured", "keda-hpa")
     assert ordered["at_s"].iloc[0] == 90
-    assert between(looks("hpa-value-none-ready-cured", "keda-hpa"), 105, 209)["target"].eq(8).all()
+    assert between(evaluations("hpa-value-none-ready-cured", "keda-hpa"), 105, 209)["target"].eq(8).all()
 
 
 def test_an_averagevalue_is_at_its_target_while_each_ready_worker_has_three_times_as_much() -> None:
-    starting = between(looks("hpa-averagevalue-surge"), 105, 240)
+    starting = between(evaluations("hpa-averagevalue-surge"), 105, 240)
     total = starting["value:requests_per_second"]
     assert (total / starting["current"]).between(3.2, 3.8).all()
     assert (total / 2 > 3 * 3.5).all()  # two are ready
@@ -160,7 +160,7 @@ def test_an_averagevalue_is_at_its_target_while_each_ready_worker_has_three_time
 
 
 def test_workers_that_are_there_serve_the_surge_that_starting_ones_cannot() -> None:
-    asked = looks("hpa-averagevalue-surge-cured")
+    asked = evaluations("hpa-averagevalue-surge-cured")
     assert (between(asked, 15, 60)["current"] <= 5).all()  # the minimum, from the first sync on
     served = [
         result(name).summary["median_ttft_ms"]
@@ -170,13 +170,13 @@ def test_workers_that_are_there_serve_the_surge_that_starting_ones_cannot() -> N
 
 
 def test_a_burst_every_four_minutes_keeps_the_fleet_large_for_ever() -> None:
-    after = between(looks("hpa-no-scale-in"), 90, 960)
+    after = between(evaluations("hpa-no-scale-in"), 90, 960)
     assert (after["current"] == 4).all() and (after["target"] == 4).all()
     assert (after["desired"] <= 1).mean() > 0.75
 
 
 def test_a_window_shorter_than_the_pause_lets_it_go_but_each_burst_starts_workers_anew() -> None:
-    sizes = looks("hpa-no-scale-in-cured")["current"]
+    sizes = evaluations("hpa-no-scale-in-cured")["current"]
     assert ((sizes.shift() == 4) & (sizes == 1)).sum() >= 3
     assert worker_seconds("hpa-no-scale-in-cured") < 0.7 * worker_seconds("hpa-no-scale-in")
     p99 = [result(name).summary["p99_ttft_ms"] for name in ("hpa-no-scale-in", "hpa-no-scale-in-cured")]
@@ -187,7 +187,7 @@ def test_a_steady_load_flaps_when_the_larger_size_looks_too_large() -> None:
     sizes = changes("hpa-target-band")["target"].tolist()
     assert len(sizes) > 30
     assert sizes == [2, 1] * (len(sizes) // 2)
-    rows = looks("hpa-target-band")
+    rows = evaluations("hpa-target-band")
     alone = rows[rows["current"] == 1]["value:requests_in_flight"]
     together = rows[rows["desired"] == 1]["value:requests_in_flight"]
     assert (alone > 30).all() and (together < 15).all()
@@ -198,14 +198,14 @@ def test_it_stays_at_two_workers_when_they_do_not() -> None:
 
 
 def test_a_latency_without_traffic_keeps_the_fleet_large() -> None:
-    night = between(looks("hpa-empty-latency"), 195, 1800)
+    night = between(evaluations("hpa-empty-latency"), 195, 1800)
     assert night["value:ttft_p95"].isna().all()
     assert (night["desired"] == 0).all()  # of the other metric
     assert (night["target"] == 4).all()
 
 
 def test_a_number_that_is_0_without_traffic_lets_it_go() -> None:
-    night = between(looks("hpa-empty-latency-cured"), 450, 1800)
+    night = between(evaluations("hpa-empty-latency-cured"), 450, 1800)
     assert (night["current"] == 1).all()
 
 
@@ -220,7 +220,7 @@ def test_a_queue_metric_orders_the_maximum_before_the_first_worker_is_ready() ->
 
 def test_arrivals_order_about_what_is_needed() -> None:
     name = "hpa-startup-overshoot-cured"
-    assert looks(name)["target"].max() == 10  # three arrivals a second for each
+    assert evaluations(name)["target"].max() == 10  # three arrivals a second for each
     assert worker_seconds(name) < 0.7 * worker_seconds("hpa-startup-overshoot")
 
 
@@ -281,12 +281,12 @@ def test_panic_orders_the_maximum_while_the_first_workers_start() -> None:
 
 
 def test_by_requests_a_second_it_orders_what_the_arrivals_need() -> None:
-    assert looks("kpa-panic-slow-start-cured")["target"].max() == 10  # 20 a second, 2.1 for each
+    assert evaluations("kpa-panic-slow-start-cured")["target"].max() == 10  # 20 a second, 2.1 for each
 
 
-def test_the_end_of_a_panic_calls_off_what_it_ordered() -> None:
+def test_the_end_of_a_panic_cancels_what_it_ordered() -> None:
     name = "kpa-exit-panic-drop"
-    first = between(looks(name), 0, 180)
+    first = between(evaluations(name), 0, 180)
     ordered = {worker for row in first["added"] for worker in row}
     assert len(ordered) == 14
     assert {worker for row in first["cancelled"] for worker in row} == ordered  # none of them ever served
@@ -296,9 +296,9 @@ def test_the_end_of_a_panic_calls_off_what_it_ordered() -> None:
 
 def test_a_delay_longer_than_a_start_keeps_it() -> None:
     name = "kpa-exit-panic-drop-cured"
-    assert called_off(name) == set()
+    assert cancelled_starts(name) == set()
     sizes = result(name).fleet
-    assert looks(name)["current"].max() == 15 and not sizes.empty
+    assert evaluations(name)["current"].max() == 15 and not sizes.empty
 
 
 def test_a_metric_of_running_requests_only_doubles() -> None:
@@ -349,27 +349,27 @@ def test_half_is_not_enough_because_a_worker_alone_is_slower() -> None:
 
 
 def test_a_worker_without_a_pass_stops_all_decisions() -> None:
-    idle = between(looks("planner-blind-idle"), 190, 900)
+    idle = between(evaluations("planner-blind-idle"), 190, 900)
     assert set(idle["reason"]) == {"worker_count_mismatch"}
     assert (idle["current"] == 2).all()
 
 
 def test_a_silent_worker_that_counts_as_idle_does_not() -> None:
-    assert (between(looks("planner-blind-idle-cured"), 190, 900)["current"] == 1).all()
+    assert (between(evaluations("planner-blind-idle-cured"), 190, 900)["current"] == 1).all()
 
 
 def test_a_worker_that_does_not_start_stops_all_decisions() -> None:
     rows = changes("planner-stuck-start")
     assert rows["target"].tolist() == [2]
-    after = looks("planner-stuck-start")
+    after = evaluations("planner-stuck-start")
     after = after[after["at_s"] > rows["at_s"].iloc[0]]
     assert set(after["reason"]) == {"scaling_in_progress"}
     assert result("planner-stuck-start").requests["ttft_ms"].max() > 20_000
 
 
 def test_a_starting_worker_that_counts_as_capacity_does_not() -> None:
-    assert looks("planner-stuck-start-cured")["target"].max() > 2
-    assert looks("planner-stuck-start-cured")["current"].iloc[-1] == 1
+    assert evaluations("planner-stuck-start-cured")["target"].max() > 2
+    assert evaluations("planner-stuck-start-cured")["current"].iloc[-1] == 1
 
 
 # ---------------------------------------------------------------- starts and ends of workers

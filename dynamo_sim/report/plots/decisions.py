@@ -87,13 +87,13 @@ def draw_decisions(ax: Axes, result: RunResult) -> Axes:
             },
         ),
     )
-    for name, look in marks:
+    for name, mark in marks:
         values = _floats(frame[name])
         if not np.isfinite(values).any():
             continue
         beyond = max(beyond, float(np.nanmax(values)))
         values = np.minimum(values, OFF_THE_SCALE * top)
-        handles += ax.plot(at, values, linestyle="none", label=name, clip_on=False, zorder=4, **look)
+        handles += ax.plot(at, values, linestyle="none", label=name, clip_on=False, zorder=4, **mark)
     handles += mark_changes(ax, frame, scale)
     cap = OFF_THE_SCALE * top
     if beyond > cap:
