@@ -9,15 +9,17 @@ equally long requests make a planner profile.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import yaml
 
 from dynamo_sim.files.input import read_whole, refuse_all_but_files
 from dynamo_sim.timing.profile_grid import Floats, ProfileGrid
 from dynamo_sim.timing.profile_points import decode_grid
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ONCE_A_STEP = ("embedding", "final_layernorm")
 TWICE_A_LAYER = ("layernorm",)  # before attention and before the feed-forward part
@@ -81,6 +83,8 @@ def _layers(meta: dict[str, Any]) -> int:
 
 def _table(file: Path, keys: list[str]) -> pd.Series[float]:
     """Microseconds by ``keys``, sorted; repeated measurements become their mean."""
+    import pandas as pd  # half of the start of a run, and most runs read no such table
+
     refuse_all_but_files(file)
     rows = pd.read_csv(file, nrows=MAX_ROWS + 1)
     if len(rows) > MAX_ROWS:

@@ -377,6 +377,19 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_a_run_that_saves_nothing_imports_no_library_of_tables_or_pictures() -> None:
+    given = ("workload.request_count=3", "workload.input_tokens=8", "workload.output_tokens=2")
+    code = (
+        "import sys; from dynamo_sim import cli; "
+        "print(cli.main(sys.argv[1:]), "
+        "[m for m in ('pandas', 'pyarrow', 'matplotlib', 'scipy') if m in sys.modules], file=sys.stderr)"
+    )
+    overrides = [word for setting in given for word in ("--set", setting)]
+    command = [sys.executable, "-c", code, "run", "scenarios/quickstart.yaml", "--json", "--no-save", *overrides]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr.endswith("0 []\n")
+
+
 # ---------------------------------------------------------------- as a process
 
 
