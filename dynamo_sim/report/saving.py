@@ -7,7 +7,6 @@ import math
 import os
 import shutil
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +128,8 @@ def is_result(directory: Path) -> bool:
 
 def package_version() -> str:
     """The version of this package, or ``unknown`` where it runs without being installed."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and few runs need it
+
     try:
         return version(PACKAGE)
     except PackageNotFoundError:

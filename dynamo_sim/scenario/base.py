@@ -25,7 +25,6 @@ class Spec(BaseModel):
         extra="forbid",
         allow_inf_nan=False,
         validate_default=False,
-        use_attribute_docstrings=True,
         json_schema_extra={"additionalProperties": False},
     )
 

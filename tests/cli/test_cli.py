@@ -385,7 +385,16 @@ def test_a_run_that_saves_nothing_imports_no_library_of_tables_or_pictures() -> 
         "[m for m in ('pandas', 'pyarrow', 'matplotlib', 'scipy') if m in sys.modules], file=sys.stderr)"
     )
     overrides = [word for setting in given for word in ("--set", setting)]
-    command = [sys.executable, "-c", code, "run", "scenarios/quickstart.yaml", "--json", "--no-save", *overrides]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "run",
+        "scenarios/quickstart.yaml",
+        "--json",
+        "--no-save",
+        *overrides,
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stderr.endswith("0 []\n")
 
