@@ -199,8 +199,8 @@ class VllmScheduler:
         if self.records_stats:
             step.stats = stretch_stats(len(ends_ms), group, pool)
             step.stats.add_queue(self.queue.arrivals, self.queue.returned)
-        if pool.events is not None and group.openings_within(len(ends_ms)) > pool.free:
-            self.kv_events_from_ms = min(self.kv_events_from_ms, now_ms)
+        if pool.events is not None:
+            self._note_next_eviction(step)
         return step
 
     def finish(self, step: Step) -> None:
@@ -226,23 +226,28 @@ class VllmScheduler:
             return ()
         self.kv_events_from_ms = math.inf
         if stretch is not None:
+            # The evictions of passes that have begun are made now, ahead of `finish`. That changes neither how many
+            # blocks are available nor how many are held, and `finish` finds free what it opens.
             bisect = bisect_right if starts_included else bisect_left
-            self._evict_for(stretch, 1 + bisect(stretch.ends_ms, now_ms))
+            begun = 1 + bisect(stretch.ends_ms, now_ms)
+            if begun < len(stretch.ends_ms):
+                missing = self.batch.group.openings_within(begun) - self.pool.free
+            else:
+                missing = self._emission.missing_blocks(len(stretch.ends_ms))
+            if missing > 0:
+                self.pool.evict(missing)
+            if begun < len(stretch.ends_ms):
+                self._note_next_eviction(stretch)
         return log.take()
 
-    def _evict_for(self, stretch: Step, passes: int) -> None:
-        """Make the evictions of the first passes of a stretch ahead of `finish`, for they are to be seen.
-
-        That changes neither how many blocks are available nor how many are held, and `finish` finds free what it opens.
-        """
-        group, pool, ends_ms = self.batch.group, self.pool, stretch.ends_ms
-        if passes < len(ends_ms):
-            missing = group.openings_within(passes) - pool.free
-            self.kv_events_from_ms = ends_ms[passes - 1]
-        else:
-            missing = self._emission.missing_blocks(len(ends_ms))
-        if missing > 0:
-            pool.evict(missing)
+    def _note_next_eviction(self, stretch: Step) -> None:
+        """Find the start of the first pass of a stretch that may have to evict."""
+        ends_ms = stretch.ends_ms
+        passes = range(1, len(ends_ms) + 1)
+        served = bisect_right(passes, self.pool.free, key=self.batch.group.openings_within)
+        if served < len(ends_ms):
+            start_ms = ends_ms[served - 1] if served else stretch.start_ms
+            self.kv_events_from_ms = min(self.kv_events_from_ms, start_ms)
 
     # ------------------------------------------------------------ for tests
 
