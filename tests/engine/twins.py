@@ -10,7 +10,7 @@ from typing import Any
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.kv_events import KvEvent
-from dynamo_sim.kv.prefix import PrefixInterner
+from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
 from dynamo_sim.records.gaps import merged_gaps
 from dynamo_sim.workload.request import Request
 
@@ -63,6 +63,28 @@ class PlainStats:
 
 FAILED = Step(0.0, [0.0], False, 0, 0)
 """In place of a step that the scheduler refuses, because requests could never end."""
+
+
+def random_requests(draw: random.Random) -> list[Request]:
+    """Requests in order of arrival that begin alike, and may speak what others ask."""
+    documents = [[draw.choice([1, 2, 3]) for _ in range(100)] for _ in range(2)]
+    longest = draw.choice([20, 60])
+    planned = draw.random() < 0.4
+    requests = []
+    now = 0.0
+    for index in range(draw.randint(4, 16)):
+        now += draw.choice([0.0, 0.0, draw.expovariate(0.1), draw.expovariate(0.01)])
+        document, shared = draw.choice(documents), draw.randint(1, longest)
+        output = draw.randint(0 if draw.random() < 0.03 else 1, draw.choice([3, 15, 40]))
+        private = draw.choice([0, 0, draw.randint(1, 12)])
+        plan = None
+        if planned and not private and draw.random() < 0.7:
+            plan = tuple(document[shared : shared + output])
+        prompt = merge_runs([*((token, 1) for token in document[:shared]), (100 + index, private)])
+        content = None if draw.random() < 0.1 else prompt
+        length = shared + private
+        requests.append(Request(index, round(now, 3), length, output, content, planned_output=plan))
+    return requests
 
 
 def serve(

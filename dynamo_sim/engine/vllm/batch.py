@@ -38,7 +38,6 @@ class RunningBatch:
         self._tokens = tokens
         self._lockstep = lockstep
         self._token_by_token = 0  # how many cannot join a group
-        self._admissions = 0
 
     # ------------------------------------------------------------ who is in it
 
@@ -47,8 +46,6 @@ class RunningBatch:
         self.running.append(sequence)
         sequence.running = True
         sequence.preempted = False
-        self._admissions += 1
-        sequence.admission = self._admissions
         self.final_blocks += sequence.final_blocks
         if sequence.token_by_token:
             self._token_by_token += 1

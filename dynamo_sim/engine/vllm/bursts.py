@@ -35,7 +35,6 @@ class BurstEmission(Emission):
 
     def emit(self, plan: PassPlan, step: Step, decode_start_ms: float) -> None:
         pool = self._pool
-        active = pool.active
         while True:
             batch = ready(self._batch.running)
             if not batch:

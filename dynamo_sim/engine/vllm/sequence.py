@@ -25,12 +25,10 @@ class Sequence:
         token_by_token: it cannot join a lockstep group (planned output others can share, or nothing to generate).
         emitted_ms: time of its latest token. Stale while in lockstep.
         emitted_pass: number of the pass of that token. Stale while in lockstep.
-        admission: number of its latest admission on this worker; running lists are in this order.
         origin: group pass in which ``generated`` was 0; meaningful in lockstep only.
     """
 
     __slots__ = (
-        "admission",
         "computed",
         "emitted_ms",
         "emitted_pass",
@@ -61,7 +59,6 @@ class Sequence:
         self.token_by_token = max_output_tokens == 0 or request.planned_output is not None
         self.emitted_ms = 0.0
         self.emitted_pass = 0
-        self.admission = 0
         self.origin = 0
 
     @property

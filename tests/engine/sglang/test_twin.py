@@ -13,32 +13,16 @@ import pytest
 from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.kv_events import KvEvent
-from dynamo_sim.kv.prefix import merge_runs
 from dynamo_sim.workload.request import Request
-from tests.engine.sglang.driver import engine, request
+from tests.engine.sglang.driver import engine
 from tests.engine.sglang.plain import PlainSglang
-from tests.engine.twins import FAILED, BlockNames, block_by_block, random_pulls, serve, story
+from tests.engine.twins import FAILED, BlockNames, block_by_block, random_pulls, random_requests, serve, story
 
 
 def load(draw: random.Random) -> tuple[list[Request], dict[str, Any]]:
-    """Requests that begin alike, may speak what others ask, and find a pool that holds a few of them."""
+    """Random requests, and a pool that holds a few of them."""
     page = draw.choice([1, 1, 2, 3, 4, 8])
-    documents = [[draw.choice([1, 2, 3]) for _ in range(100)] for _ in range(2)]
-    longest = draw.choice([20, 60])
-    planned = draw.random() < 0.4
-    requests = []
-    now = 0.0
-    for index in range(draw.randint(4, 16)):
-        now += draw.choice([0.0, 0.0, draw.expovariate(0.1), draw.expovariate(0.01)])
-        document, shared = draw.choice(documents), draw.randint(1, longest)
-        output = draw.randint(0 if draw.random() < 0.03 else 1, draw.choice([3, 15, 40]))
-        own = draw.choice([0, 0, draw.randint(1, 12)])
-        plan = None
-        if planned and not own and draw.random() < 0.7:
-            plan = tuple(document[shared : shared + output])
-        prompt = merge_runs([*((token, 1) for token in document[:shared]), (100 + index, own)])
-        content = None if draw.random() < 0.1 else prompt
-        requests.append(request(index, round(now, 3), shared + own, output, content, planned_output=plan))
+    requests = random_requests(draw)
     most = max(r.input_tokens + r.output_tokens for r in requests)
     args: dict[str, Any] = {
         "block_size": page,

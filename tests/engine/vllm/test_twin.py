@@ -13,39 +13,21 @@ import pytest
 from dynamo_sim.engine.build import scheduler_factory
 from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.kv_events import KvEvent
-from dynamo_sim.kv.prefix import merge_runs
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.timing.speculative import BurstSampler
 from dynamo_sim.workload.request import Request
-from tests.engine.twins import FAILED, BlockNames, block_by_block, random_pulls, serve, story
+from tests.engine.twins import FAILED, BlockNames, block_by_block, random_pulls, random_requests, serve, story
 from tests.engine.vllm.plain import PlainVllm
 
 Load = tuple[list[Request], EngineArgs]
 
 
 def load(seed: int) -> Load:
-    """Requests that begin alike, may speak what others ask, and find a pool that holds a few of them."""
+    """Random requests, and a pool that holds a few of them."""
     draw = random.Random(seed)
     size = draw.choice([2, 4, 8])
-    documents = [[draw.choice([1, 2, 3]) for _ in range(100)] for _ in range(2)]
-    longest = draw.choice([20, 60])
-    planned = draw.random() < 0.3
-    requests = []
-    now = 0.0
-    for index in range(draw.randint(4, 16)):
-        now += draw.choice([0.0, 0.0, draw.expovariate(0.1), draw.expovariate(0.01)])
-        document, shared = draw.choice(documents), draw.randint(1, longest)
-        output = draw.randint(0 if draw.random() < 0.03 else 1, draw.choice([3, 15, 40]))
-        private = draw.choice([0, 0, draw.randint(1, 12)])
-        plan = None
-        if planned and not private and draw.random() < 0.7:
-            plan = tuple(document[shared : shared + output])
-            output = len(plan)
-        prompt = merge_runs([*((token, 1) for token in document[:shared]), (100 + index, private)])
-        content = None if draw.random() < 0.1 else prompt
-        length = shared + private
-        requests.append(Request(index, round(now, 3), length, output, content, planned_output=plan))
+    requests = random_requests(draw)
     most = max(r.input_tokens + r.output_tokens for r in requests)
     blocks = int(most * draw.choice([0.7, 1.05, 1.3, 2.0, 4.0]) / size)
     args: dict[str, Any] = {
