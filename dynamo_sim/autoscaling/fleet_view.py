@@ -185,6 +185,31 @@ class StaticView:
         return self.ticks
 
 
+class RecordingView:
+    """A view that notes what it is asked for, of a policy that does not say what it read.
+
+    Attributes:
+        values: answers by query; of samples by worker their mean.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.values: dict[str, float | None] = {}
+        self._view = view
+
+    def value(self, query: MetricQuery | str) -> float | None:
+        found = self._view.value(query)
+        self.values[str(MetricQuery.of(query))] = found
+        return found
+
+    def per_worker(self, query: MetricQuery | str) -> Mapping[int, Sample]:
+        found = self._view.per_worker(query)
+        self.values[str(MetricQuery.of(query))] = reduced([sample.value for sample in found.values()], "avg")
+        return found
+
+    def bridge(self) -> Mapping[str, Any]:
+        return self._view.bridge()
+
+
 def reduced(values: list[float], reduce: str) -> float | None:
     """One number of several; None of none (`spec 10, 8.3`)."""
     if not values:

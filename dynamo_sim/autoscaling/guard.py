@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynamo_sim.autoscaling.decision import Decision, is_number
-from dynamo_sim.autoscaling.fleet_view import FleetView, View
+from dynamo_sim.autoscaling.fleet_view import FleetView, RecordingView, View
 from dynamo_sim.autoscaling.policy import adapted
 from dynamo_sim.autoscaling.user_errors import raised
 from dynamo_sim.errors import DynamoSimError, SimulationError
@@ -90,8 +90,9 @@ class Guarded:
                 `MAX_WORKERS`, or None, or its next evaluation is not `Policy.min_wait_s` after this one, or what it
                 reports fits no table.
         """
+        seen = RecordingView(view)
         try:
-            answer = self.policy.decide(now_s, view, fleet)
+            answer = self.policy.decide(now_s, seen, fleet)
         except PolicyError:
             raise
         except DynamoSimError as error:
@@ -100,7 +101,11 @@ class Guarded:
             raise
         except BaseException as error:
             raise PolicyError(self.name, now_s, f"raised {raised(error)}") from error
-        decision = answer if isinstance(answer, Decision) else Decision(self._target(answer, now_s))
+        if isinstance(answer, Decision):
+            decision = answer if answer.values else replace(answer, values=seen.values)
+        else:
+            target = self._target(answer, now_s)
+            decision = Decision(target, desired=target, values=seen.values)
         self._check_reported(decision, now_s)
         decision = replace(decision, next_at_s=self._next(decision.next_at_s, now_s))
         target = self._target(decision.target, now_s)

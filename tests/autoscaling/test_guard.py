@@ -37,6 +37,19 @@ class Says:
         return self.answer
 
 
+def test_what_a_policy_read_is_recorded_where_it_does_not_say() -> None:
+    class Halfway:
+        def decide(self, now_s: float, view: View, fleet: FleetView) -> int:
+            return fleet.effective + (
+                (view.value("kv_usage") or 0.0) > 0.5 and len(view.per_worker("waiting"))
+            )
+
+    view = StaticView({"kv_usage": 0.75}, {"waiting": {0: 2.0, 1: 4.0}})
+    decision = Guarded(Halfway(), "halfway").decide(5.0, view, FleetView.of(2))
+    assert (decision.target, decision.desired) == (4, 4)
+    assert decision.values == {"avg kv_usage": 0.75, "avg waiting": 3.0}
+
+
 def ask(answer: Any, **more: Any) -> Decision:
     return Guarded(Says(answer), "mine:Policy", **more).decide(35.0, StaticView(), FleetView.of(2))
 
@@ -128,7 +141,7 @@ def test_no_opinion_stays_no_opinion() -> None:
 
 def test_bounds_apply_after_the_policy_and_the_budget_last() -> None:
     assert ask(1, bounds=Bounds(2, 5)).target == 2
-    assert ask(9, bounds=Bounds(2, 5)) == Decision(5, "lowered to max")
+    assert ask(9, bounds=Bounds(2, 5)) == Decision(5, "lowered to max", desired=9)
     within = ask(9, bounds=Bounds(2, 5), budget=lambda workers: min(workers, 3))
     assert (within.target, within.reason) == (3, "lowered to max, GPU budget")
     with pytest.raises(ValueError, match="below the smallest"):
