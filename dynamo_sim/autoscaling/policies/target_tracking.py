@@ -39,7 +39,8 @@ class TargetTrackingPolicy(Policy):
     * up to what `workers_for` says of the workers that have warmed up. Workers that start or warm up are no capacity
       yet, but they are part of the fleet, so the same overload is not answered twice. During the cooldown of a
       scale-out only a larger fleet than that one asked for is asked for.
-    * down likewise, if its cooldown is over. It counts from the last change; a scale-out never waits for it.
+    * down likewise, when no worker warms up and its cooldown is over. It counts from the last change; a scale-out never
+      waits for it.
 
     An evaluation without data is no datapoint.
 
@@ -73,14 +74,15 @@ class TargetTrackingPolicy(Policy):
         values: dict[str, float | None] = {str(self.query): value, "target": spec.target}
         if value is None:
             return Decision(None, "no data", values=values)
-        desired = workers_for(value, spec.target, fleet.warmed_up(now_s, spec.warmup_s), spec.target_kind)
+        capacity = fleet.warmed_up(now_s, spec.warmup_s)
+        desired = workers_for(value, spec.target, capacity, spec.target_kind)
         carried = spec.target * (fleet.active if spec.target_kind == "total" else 1)
         self._above = self._above + 1 if value > carried else 0
         self._below = self._below + 1 if value < carried * (1 - spec.margin) else 0
         if self._above:
             target, reason = self._out(desired, current, now_s)
         elif self._below:
-            target, reason = self._in(desired, current, now_s)
+            target, reason = self._in(desired, current, capacity < fleet.active, now_s)
         else:
             target, reason = current, "on target"
         return Decision(target, reason, desired, values=values)
@@ -97,20 +99,18 @@ class TargetTrackingPolicy(Policy):
         self._out_s, self._out_target = now_s, target
         return target, "scale out"
 
-    def _in(self, desired: int, current: int, now_s: float) -> tuple[int, str]:
+    def _in(self, desired: int, current: int, is_warming: bool, now_s: float) -> tuple[int, str]:
         """Target and reason while the metric is below its target by more than the margin."""
         if self._below < self.spec.scale_in_periods:
             return current, f"below target in {self._below} of {self.spec.scale_in_periods} periods"
         target = min(current, self.bounds.clamp(desired))
         if target == current:
-            return (
-                current,
-                "at the smallest fleet" if desired < current else "one worker less would be too few",
-            )
+            reason = "at the smallest fleet" if desired < current else "one worker less would be too few"
+            return current, reason
+        if is_warming:  # the metric counts them already, the capacity does not
+            return current, "warming up"
         if now_s < max(self._in_s, self._out_s) + self.spec.scale_in_cooldown_s:
             return current, "scale-in cooldown"
-        self._in_s, self._out_s = (
-            now_s,
-            -math.inf,
-        )  # what the last scale-out asked for does not count any more
+        self._in_s = now_s
+        self._out_s = -math.inf  # what the last scale-out asked for does not count any more
         return target, "scale in"

@@ -85,6 +85,13 @@ def test_a_scale_in_waits_for_its_cooldown_and_a_scale_out_never_for_a_scale_in(
     assert ask(policy, 360, 2, kv_usage=100).target == 4
 
 
+def test_nobody_is_taken_away_while_a_worker_warms_up() -> None:
+    policy = at_once(scale_in_cooldown_s=0)
+    held = ask(policy, 60, 10, warming=6, kv_usage=25)
+    assert (held.target, held.reason) == (10, "warming up")
+    assert ask(policy, 400, 10, kv_usage=25).target == 5
+
+
 def test_a_total_compares_with_what_the_ready_workers_should_carry() -> None:
     policy = at_once(metric="in_flight", target=10, target_kind="total", scale_in_cooldown_s=0)
     assert ask(policy, 0, 4, in_flight=41).target == 5
