@@ -64,6 +64,9 @@ class Scheduler(Protocol):
         something happens to the worker then. Without it a stretch may be planned too far, and has to be cut.
         """
 
+    def note_gaps_until(self, now_ms: float) -> None:
+        """Write the gaps of passes of the step in progress that ended by ``now_ms`` into ``gaps``, before `finish`."""
+
     def finish(self, step: Step) -> None:
         """Carry out the passes ``step`` still has and fill in its ``signals``."""
 

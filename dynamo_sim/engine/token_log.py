@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -33,12 +34,13 @@ class TokenLog:
         group_ms: when the members of the group got their latest token.
     """
 
-    __slots__ = ("_with_one_token", "gaps", "group_ms")
+    __slots__ = ("_passes_noted", "_with_one_token", "gaps", "group_ms")
 
     def __init__(self) -> None:
         self.gaps = GapLog()
         self.group_ms = 0.0
         self._with_one_token: list[TokenSource] = []  # members of the group
+        self._passes_noted = 0  # of the stretch in progress
 
     # ------------------------------------------------------------ one sequence
 
@@ -49,7 +51,7 @@ class TokenLog:
         else:
             if sequence.generated == 2:
                 sequence.request.second_token_ms = end_ms
-            self.gaps.add(end_ms - sequence.emitted_ms, 1)
+            self.gaps.add(sequence.emitted_ms, end_ms, 1)
         sequence.emitted_ms = end_ms
 
     def last_token(self, sequence: TokenSource, end_ms: float) -> None:
@@ -75,17 +77,29 @@ class TokenLog:
 
     def group_pass(self, end_ms: float, members: int) -> None:
         """The members, so many of them, got a token at ``end_ms``."""
-        self.gaps.add(end_ms - self.group_ms, members)
+        self.gaps.add(self.group_ms, end_ms, members)
         if self._with_one_token:
             self._second_tokens(end_ms)
         self.group_ms = end_ms
 
     def group_stretch(self, ends_ms: list[float], members: int) -> None:
-        """The members, so many of them, got a token at each of ``ends_ms``."""
+        """The members, so many of them, got a token at each of ``ends_ms``: a stretch is over."""
+        if self._passes_noted:
+            ends_ms = ends_ms[self._passes_noted :]
+            self._passes_noted = 0
+            if not ends_ms:
+                return
         self.gaps.add_stretch(self.group_ms, ends_ms, members)
         if self._with_one_token:
             self._second_tokens(ends_ms[0])
         self.group_ms = ends_ms[-1]
+
+    def group_stretch_until(self, now_ms: float, ends_ms: list[float], members: int) -> None:
+        """The same for the passes of a stretch in progress that have ended by ``now_ms``."""
+        ended = bisect_right(ends_ms, now_ms)
+        if ended > self._passes_noted:
+            self.group_stretch(ends_ms[:ended], members)
+            self._passes_noted = ended
 
     def _second_tokens(self, end_ms: float) -> None:
         for sequence in self._with_one_token:
@@ -118,3 +132,6 @@ class HiddenTokenLog(TokenLog):
 
     def group_stretch(self, ends_ms: list[float], members: int) -> None:
         self.group_pass(ends_ms[-1], members)
+
+    def group_stretch_until(self, now_ms: float, ends_ms: list[float], members: int) -> None:
+        pass

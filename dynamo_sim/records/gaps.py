@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +17,21 @@ class GapLog:
     adds one value, however many requests run, and a stretch is kept as the list of its pass ends.
     """
 
-    __slots__ = ("_counts", "_ends_ms", "_gaps_ms", "_stretch_counts", "_stretch_passes")
+    __slots__ = ("_at_ms", "_counts", "_ends_ms", "_gaps_ms", "_stretch_counts", "_stretch_passes")
 
     def __init__(self) -> None:
         # Arrays, not lists: a long run has millions of passes, and a float in a list takes 32 bytes.
         self._gaps_ms = array("d")
+        self._at_ms = array("d")  # when each of those ended
         self._counts = array("q")
         self._stretch_passes = array("q")
         self._stretch_counts = array("q")  # requests in each pass of a stretch
         self._ends_ms = array("d")  # per stretch: the pass end before it, then its own
 
-    def add(self, gap_ms: float, count: int) -> None:
-        """Note ``count`` gaps of ``gap_ms`` each."""
-        self._gaps_ms.append(gap_ms)
+    def add(self, before_ms: float, at_ms: float, count: int) -> None:
+        """Note that ``count`` requests got a token at ``before_ms`` and the next one at ``at_ms``."""
+        self._gaps_ms.append(at_ms - before_ms)
+        self._at_ms.append(at_ms)
         self._counts.append(count)
 
     def add_stretch(self, before_ms: float, ends_ms: list[float], count: int) -> None:
@@ -39,19 +42,26 @@ class GapLog:
         self._stretch_counts.append(count)
 
     def since(
-        self, mark: tuple[int, int, int], now_ms: float
+        self, mark: tuple[int, int, int], until_ms: float
     ) -> tuple[list[tuple[float, float, int]], tuple[int, int, int]]:
-        """What was noted after ``mark``: (time, gap, count), times and gaps in ms, and the new mark.
+        """What was noted after ``mark`` and ended by ``until_ms``: (time, gap, count), in order of time; the new mark.
 
-        ``now_ms`` stands for the time of gaps that were noted without one.
+        Times and gaps are in ms. What belongs to a pass that has not ended by then is left for later.
         """
         single, stretch, place = mark
-        found = [(now_ms, g, c) for g, c in zip(self._gaps_ms[single:], self._counts[single:], strict=True)]
-        for passes, count in zip(self._stretch_passes[stretch:], self._stretch_counts[stretch:], strict=True):
-            ends = self._ends_ms[place : place + passes + 1]
-            found += [(end, end - before, count) for before, end in pairwise(ends)]
-            place += passes + 1
-        return found, (len(self._gaps_ms), len(self._stretch_passes), place)
+        found = []
+        while single < len(self._at_ms) and self._at_ms[single] <= until_ms:
+            found.append((self._at_ms[single], self._gaps_ms[single], self._counts[single]))
+            single += 1
+        while stretch < len(self._stretch_passes):
+            ends = self._ends_ms[place : place + self._stretch_passes[stretch] + 1]
+            if ends[-1] > until_ms:
+                break
+            found += [(end, end - before, self._stretch_counts[stretch]) for before, end in pairwise(ends)]
+            place += len(ends)
+            stretch += 1
+        found.sort(key=itemgetter(0))
+        return found, (single, stretch, place)
 
     def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """All gaps in ms, and how many requests had each; not merged, not sorted."""

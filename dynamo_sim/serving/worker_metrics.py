@@ -46,7 +46,6 @@ class WorkerTally:
         self._keeps_first_tokens = wanted(*FIRST_TOKENS)
         self._keeps_ends = wanted("e2e", "tpot")
         self._keeps_lives = wanted("in_flight_s")
-        self._keeps_gaps = wanted("itl")
         self._prompt_tokens = self._prefix_hits = self._prefix_queries = 0
         self._tokens = 0
         self._busy_ms = 0.0
@@ -93,9 +92,6 @@ class WorkerTally:
         """A step of it has ended."""
         self._tokens += step.tokens * len(step.ends_ms)
         self._busy_ms += step.ends_ms[-1] - step.start_ms
-        if self._keeps_gaps:
-            gaps, self._gap_mark = self.worker.scheduler.gaps.since(self._gap_mark, step.ends_ms[-1])
-            self._observed["itl"].extend(gaps)
 
     # ------------------------------------------------------------ questions
 
@@ -145,6 +141,11 @@ class WorkerTally:
     def observations(self, metric: str, until_ms: float) -> Iterator[Observation]:
         """What a histogram has observed up to that time and not yet told."""
         self._catch_up(until_ms)
+        if metric == "itl":
+            scheduler = self.worker.scheduler
+            scheduler.note_gaps_until(until_ms)
+            gaps, self._gap_mark = scheduler.gaps.since(self._gap_mark, until_ms)
+            self._observed["itl"].extend(gaps)
         waiting = self._observed[metric]
         while waiting and waiting[0][0] <= until_ms:
             yield waiting.popleft()

@@ -83,3 +83,18 @@ def test_hidden_tokens_leave_no_trace() -> None:
     assert times(one) == (None, None, None)
     assert one.request.emitted_tokens == 0
     assert gaps(log) == []
+
+
+def test_passes_of_a_stretch_can_be_noted_before_it_is_over() -> None:
+    log, one = TokenLog(), Source()
+    emit(log, one, 10.0)
+    log.join([one])
+    ends_ms = [12.0, 15.0, 19.0]
+    log.group_stretch_until(11.0, ends_ms, 1)
+    assert log.gaps.since((0, 0, 0), 100.0)[0] == []
+    log.group_stretch_until(15.0, ends_ms, 1)
+    found, mark = log.gaps.since((0, 0, 0), 100.0)
+    assert found == [(12.0, 2.0, 1), (15.0, 3.0, 1)]
+    assert one.request.second_token_ms == 12.0
+    log.group_stretch(ends_ms, 1)
+    assert log.gaps.since(mark, 100.0)[0] == [(19.0, 4.0, 1)]

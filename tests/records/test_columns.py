@@ -38,7 +38,7 @@ def test_gaps_do_not_depend_on_how_they_were_grouped() -> None:
     ends = [1.5, 2.75, 4.0]
     for before, after in zip([0.5, *ends], ends, strict=False):
         for _ in range(3):
-            single.add(after - before, 1)
+            single.add(before, after, 1)
     bulk.add_stretch(0.5, ends, 3)
     for one, other in zip(merged_gaps([single]), merged_gaps([bulk]), strict=True):
         assert one.tolist() == other.tolist()

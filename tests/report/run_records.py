@@ -68,7 +68,7 @@ def records_of(requests: list[Request], token_times: list[list[float]], **fields
     log = GapLog()
     for times in token_times:
         for before, after in pairwise(times):
-            log.add(after - before, 1)
+            log.add(before, after, 1)
     return RunRecords(requests=requests, gaps=[log], **fields)
 
 
@@ -139,7 +139,7 @@ def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
         for request in running:
             if request.emitted_tokens == 1:
                 request.second_token_ms = end
-            log.add(end - now, 1)
+            log.add(now, end, 1)
         running += admitted
         for request in running:
             request.emitted_tokens += 1

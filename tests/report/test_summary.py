@@ -180,7 +180,7 @@ def test_a_summary_can_be_sent_to_another_process() -> None:
 
 def test_gaps_of_workers_are_put_together() -> None:
     one, other = GapLog(), GapLog()
-    one.add(1.0, 2)
-    other.add(4.0, 1)
+    one.add(0.0, 1.0, 2)
+    other.add(0.0, 4.0, 1)
     request = served(0, 0.0, [1.0, 2.0])
     assert summarise(RunRecords(requests=[request], gaps=[one, other])).mean_itl_ms == 2.0

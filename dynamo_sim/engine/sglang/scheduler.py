@@ -265,6 +265,11 @@ class SglangScheduler:
             self._note_next_eviction(step)
         return step
 
+    def note_gaps_until(self, now_ms: float) -> None:
+        step = self._stretch
+        if step is not None and step.tokens:
+            self.tokens.group_stretch_until(now_ms, step.ends_ms, step.tokens)
+
     def finish(self, step: Step) -> None:
         if self._stretch is not None:
             self._stretch = None

@@ -203,6 +203,11 @@ class VllmScheduler:
             self._note_next_eviction(step)
         return step
 
+    def note_gaps_until(self, now_ms: float) -> None:
+        step = self._stretch
+        if step is not None and step.tokens:
+            self.tokens.group_stretch_until(now_ms, step.ends_ms, step.tokens)
+
     def finish(self, step: Step) -> None:
         if self._stretch is None:
             return

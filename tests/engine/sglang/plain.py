@@ -525,5 +525,5 @@ class PlainSglang:
         else:
             if r.gen == 2:
                 r.request.second_token_ms = end_ms
-            self.gaps.add(end_ms - r.emitted_ms, 1)
+            self.gaps.add(r.emitted_ms, end_ms, 1)
         r.emitted_ms = end_ms

@@ -326,7 +326,7 @@ class PlainVllm:
         else:
             if r.gen == 2:
                 request.second_token_ms = end_ms
-            self.gaps.add(end_ms - r.emitted_ms, 1)
+            self.gaps.add(r.emitted_ms, end_ms, 1)
         r.emitted_ms = end_ms
         if r.gen < r.max_out:
             if r.gen == 1:
