@@ -20,7 +20,6 @@ KNOWN_UPWARD = {
 """Imports that still point up. Each must exist, so that this list can only get shorter."""
 
 KNOWN_CIRCLES = {
-    "report + report.plots": 9,
     "scenario": 2,
 }
 """Circles that still exist, by the folders of their modules, with the most modules each may have."""

@@ -1,7 +1,7 @@
 """The command line: finds the subcommand, runs it, and turns errors into one message and an exit code.
 
-0 = done, 1 = the run could not go on, or its output could not be written, 2 = bad input, 128 + N = ended by signal
-N (130: Ctrl-C, 129: hung up, 143: terminated).
+0 = done, 1 = the run could not go on, no request could be served, or output could not be written, 2 = bad input,
+3 = a condition of --fail-on holds, 128 + N = ended by signal N (130: Ctrl-C, 129: hung up, 143: terminated).
 """
 
 from __future__ import annotations

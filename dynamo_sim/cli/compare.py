@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 ROWS = (
     ("completed requests", "completed_requests", "{:,.0f}"),
+    ("rejected requests", "rejected_requests", "{:,.0f}"),
     ("failed requests", "failed_requests", "{:,.0f}"),
-    ("within the SLA", "goodput_completed_requests", "{:,.0f}"),
-    ("within the SLA (share)", "goodput_share", "{:.1%}"),
+    ("unfinished requests", "unfinished_requests", "{:,.0f}"),
+    ("preemptions", "preemptions", "{:,.0f}"),
+    ("within the SLA", "within_sla_requests", "{:,.0f}"),
+    ("within the SLA (share)", "within_sla", "{:.1%}"),
     ("TTFT p50 (ms)", "median_ttft_ms", "{:,.1f}"),
     ("TTFT p99 (ms)", "p99_ttft_ms", "{:,.1f}"),
     ("ITL p50 (ms)", "median_itl_ms", "{:,.2f}"),
@@ -30,15 +33,22 @@ ROWS = (
     ("duration (s)", "duration_ms", "{:,.2f}"),
     ("peak workers", "peak_workers", "{:,.0f}"),
     ("mean workers", "mean_workers", "{:,.1f}"),
+    ("scale changes", "scale_changes", "{:,.0f}"),
     ("GPU hours", "gpu_hours", "{:,.3f}"),
 )
 """Label, field of the summary or of `_more`, format; a row without a value in any run is left out."""
 
+ONLY_IF_ANY = ("rejected_requests", "failed_requests", "unfinished_requests", "preemptions", "scale_changes")
+"""Rows that are left out where they are 0 in all runs."""
+
 OF_ANY_RUN = (
     "completed_requests",
+    "rejected_requests",
     "failed_requests",
-    "goodput_completed_requests",
-    "goodput_share",
+    "unfinished_requests",
+    "within_sla_requests",
+    "within_sla",
+    "scale_changes",
     "peak_workers",
     "mean_workers",
     "gpu_hours",
@@ -92,6 +102,10 @@ def handle(arguments: argparse.Namespace) -> int:
         )
     else:
         _print(results)
+    from dynamo_sim.report.conditions import unequal_pools_warning
+
+    if unequal := unequal_pools_warning([result.scenario for _, result in results]):
+        print(f"Warning: {unequal}", file=sys.stderr if arguments.json else sys.stdout)
     for label, result in results:
         for warning in result.warnings:
             print(f"Warning: {label}: {warning}", file=sys.stderr if arguments.json else sys.stdout)
@@ -109,6 +123,8 @@ def _print(results: list[tuple[str, RunResult]]) -> None:
     figures = [{**result.summary, **more} for (_, result), more in zip(results, _more(results), strict=True)]
     for label, field, form in ROWS:
         values = [_figure(of_run, field) for of_run in figures]
+        if field in ONLY_IF_ANY and not any(values):
+            continue
         if any(value is not None for value in values):
             scaled = [v / 1000.0 if field == "duration_ms" and v is not None else v for v in values]
             table.add_row(label, *("-" if v is None else form.format(v) for v in scaled))
@@ -117,21 +133,12 @@ def _print(results: list[tuple[str, RunResult]]) -> None:
 
 
 def _more(results: list[tuple[str, RunResult]]) -> list[dict[str, float]]:
-    """Figures that no summary has: the share of the SLA, and of fleets, if one of them changed, their size."""
+    """Figures that no summary has: the size of the fleets, if one of them changed."""
     from dynamo_sim.report.fleet_use import fleet_use
 
     uses = [fleet_use(result.records.fleet, result.end_ms) for _, result in results]
     changed = any(use.changes for use in uses)
-    more: list[dict[str, float]] = []
-    for (_, result), use in zip(results, uses, strict=True):
-        figures: dict[str, float] = {}
-        if "goodput_completed_requests" in result.summary:
-            good, arrived = result.summary["goodput_completed_requests"], result.summary["num_requests"]
-            figures["goodput_share"] = good / max(arrived, 1)
-        if changed:
-            figures |= {"peak_workers": use.most, "mean_workers": use.mean}
-        more.append(figures)
-    return more
+    return [{"peak_workers": use.most, "mean_workers": use.mean} if changed else {} for use in uses]
 
 
 def _figure(figures: Mapping[str, float], field: str) -> float | None:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_sim import signals
 from dynamo_sim.cli.arguments import add_overrides, given_path, given_text
-from dynamo_sim.errors import OutputError
+from dynamo_sim.errors import OutputError, ScenarioError
+from dynamo_sim.text import print_error
 
 if TYPE_CHECKING:
+    from dynamo_sim.report.figure_condition import FigureCondition
     from dynamo_sim.report.result import RunResult
     from dynamo_sim.report.summary import Summary
     from dynamo_sim.scenario import Scenario
@@ -42,7 +44,19 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="print only errors")
     parser.add_argument("--no-plots", action="store_true", help="draw no pictures")
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        type=given_text,
+        help="end with exit code 3 if a figure of the summary is so, as 'within_sla<0.99'; may be repeated",
+    )
     parser.set_defaults(handler=handle)
+
+
+CONDITION_HOLDS = 3
+"""Exit code of a run that a condition of ``--fail-on`` holds for."""
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -51,11 +65,13 @@ def handle(arguments: argparse.Namespace) -> int:
     from dynamo_sim.cli.results_folder import usable_folder
     from dynamo_sim.files.output import check_file_of_option
     from dynamo_sim.report.saving import is_result
+    from dynamo_sim.report.unserved import all_rejected
     from dynamo_sim.scenario import load_scenario
 
     scenario = load_scenario(arguments.scenario, arguments.overrides)
     if arguments.no_plots:
         scenario = scenario.with_(**{"report.plots": False})
+    conditions = _conditions(arguments.fail_on, scenario)
     folder = None
     if not arguments.no_save:
         folder = usable_folder(arguments.out or Path("results") / scenario.name)
@@ -78,7 +94,31 @@ def handle(arguments: argparse.Namespace) -> int:
             print(f"Page: {arguments.html}")
         if folder is not None:
             print(f"Results: {folder}" + (" (replaced those of an earlier run)" if replaced else ""))
-    return 0
+    if all_rejected(result.records.requests):
+        print_error("every request was rejected")
+        return 1
+    failed = [condition for condition in conditions if condition.holds(summary)]
+    for condition in failed:
+        print_error(f"--fail-on {condition}: it is {summary[condition.figure]:,.6g}")
+    return CONDITION_HOLDS if failed else 0
+
+
+def _conditions(texts: list[str], scenario: Scenario) -> list[FigureCondition]:
+    """The conditions of ``--fail-on``, each about a figure that this scenario will have."""
+    from dynamo_sim.records.records import RunRecords
+    from dynamo_sim.report.figure_condition import FigureCondition
+    from dynamo_sim.report.summary import summarise
+
+    figures = summarise(RunRecords(), scenario.sla, wall_time_ms=1.0) if texts else {}
+    conditions = []
+    for text in texts:
+        try:
+            condition = FigureCondition.parse(text)
+            condition.holds(figures)
+        except ValueError as error:
+            raise ScenarioError(f"--fail-on: {error}") from None
+        conditions.append(condition)
+    return conditions
 
 
 def _write(result: RunResult, folder: Path | None, page: Path | None) -> None:
@@ -116,7 +156,7 @@ def _run(scenario: Scenario, show_progress: bool) -> RunResult:
 
 
 def _print_table(result: RunResult, summary: Summary) -> None:
-    from dynamo_sim.report.fleet_use import fleet_line
+    from dynamo_sim.report.conditions import condition_lines
     from dynamo_sim.report.table import nothing_served, print_table
     from dynamo_sim.scenario.checks import notes
 
@@ -124,7 +164,9 @@ def _print_table(result: RunResult, summary: Summary) -> None:
         print(nothing)
     else:
         print_table(summary)
-    if line := fleet_line(result):
+        for line in condition_lines(result.scenario):
+            print(line)
+    if line := result.fleet_line:
         print(line)
     for note in notes(result.scenario):
         print(f"Note: {note}")

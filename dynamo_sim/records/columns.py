@@ -19,8 +19,8 @@ Ints = NDArray[np.int64]
 class RequestColumns:
     """What was observed of requests, one element a request, in their order.
 
-    Times are in ms of virtual time and NaN where nothing was observed; lengths are in tokens. The derived
-    latencies are those of `spec 09, 3`, NaN where they are not defined.
+    Times are in ms of virtual time and NaN where nothing was observed; lengths are in tokens; ``preemptions`` are
+    counts. The derived latencies are those of `spec 09, 3`, NaN where they are not defined.
     """
 
     arrival_ms: Floats
@@ -34,6 +34,7 @@ class RequestColumns:
     emitted_tokens: Ints
     first_reused_tokens: Ints
     reused_tokens: Ints
+    preemptions: Ints
 
     @classmethod
     def of(cls, requests: Sequence[Request]) -> RequestColumns:
@@ -58,6 +59,7 @@ class RequestColumns:
             emitted_tokens=counts("emitted_tokens"),
             first_reused_tokens=counts("first_reused_tokens"),
             reused_tokens=counts("reused_tokens"),
+            preemptions=counts("preemptions"),
         )
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from dynamo_sim.records.readings import Reading
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.tables import RunTables
 
 PREFIX = "value:"
 THRESHOLD_WORDS = ("target", "threshold")
@@ -45,7 +45,7 @@ class Series:
     limits: tuple[tuple[str, NDArray[np.float64]], ...]
 
 
-def metric_groups(result: RunResult) -> list[list[Series]]:
+def metric_groups(result: RunTables) -> list[list[Series]]:
     """The metrics that were read, those of one unit and the same thresholds together, those with thresholds first."""
     frame = result.decisions
     known = {reading.name: reading for reading in result.records.readings}

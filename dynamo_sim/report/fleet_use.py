@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from dynamo_sim.records.fleet_changes import FleetChange
-
-if TYPE_CHECKING:
-    from dynamo_sim.report.result import RunResult
 
 
 @dataclass(frozen=True)
@@ -46,13 +42,12 @@ def fleet_use(history: Sequence[FleetChange], end_ms: float) -> FleetUse:
     )
 
 
-def fleet_line(result: RunResult) -> str:
+def fleet_line(use: FleetUse, gpu_hours: float) -> str:
     """``Fleet: 2 to 15 workers, 9.3 on average, 5 changes, 1.83 GPU hours``; empty where it never changed."""
-    use = fleet_use(result.records.fleet, result.end_ms)
     if not use.changes:
         return ""
     changes = f"{use.changes:,} change{'' if use.changes == 1 else 's'}"
     return (
         f"Fleet: {use.fewest:,} to {use.most:,} workers, {use.mean:,.1f} on average, {changes}, "
-        f"{result.summary['gpu_hours']:,.2f} GPU hours"
+        f"{gpu_hours:,.2f} GPU hours"
     )

@@ -49,6 +49,7 @@ def requests_frame(records: RunRecords, columns: RequestColumns) -> pd.DataFrame
             "emitted_tokens": columns.emitted_tokens,
             "first_reused_tokens": columns.first_reused_tokens,
             "reused_tokens": columns.reused_tokens,
+            "preemptions": columns.preemptions,
         }
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pandas import NA
 
 from dynamo_sim.files.output import whole_file
-from dynamo_sim.report.fleet_use import fleet_line
+from dynamo_sim.report.plots import Plots
 from dynamo_sim.report.plots.style import duration_text
 from dynamo_sim.report.saving import meta
 from dynamo_sim.report.scenario_text import scenario_yaml
@@ -21,7 +21,7 @@ from dynamo_sim.report.summary import Summary
 from dynamo_sim.report.table import COLUMNS, explained_lines, nothing_served, table_rows
 
 if TYPE_CHECKING:
-    from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.tables import RunTables
 
 CAPTIONS = {
     "latency": "How latencies are distributed",
@@ -58,7 +58,7 @@ def summary_table(summary: Summary) -> str:
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def decisions_table(result: RunResult, most: int = MAX_DECISIONS) -> str:
+def decisions_table(result: RunTables, most: int = MAX_DECISIONS) -> str:
     """The decisions that changed something as HTML, the first ``most`` of them; what is left out is said."""
     frame = result.decisions
     changes = frame[(frame["target"] != frame["current"]).fillna(False)]
@@ -107,7 +107,7 @@ def _workers(row: dict[Hashable, Any]) -> str:
     return "; ".join(words)
 
 
-def page(result: RunResult) -> str:
+def page(result: RunTables) -> str:
     """The whole page: facts, table, pictures and the scenario."""
     about, summary = meta(result), result.summary
     name = escape(str(about["name"] or "Simulated run"))
@@ -118,8 +118,9 @@ def page(result: RunResult) -> str:
         parts.append(f'<h2>Numbers</h2>\n<div class="wide">{summary_table(summary)}</div>')
         parts.append(f'<p class="facts">{escape(" · ".join(explained_lines(summary)))}</p>')
     parts += [f"<p><strong>Note:</strong> {escape(text)}</p>" for text in result.warnings]
-    for picture in result.plot.names:
-        data = b64encode(result.plot.png(picture, dpi=110)).decode("ascii")
+    pictures = Plots(result)
+    for picture in pictures.names:
+        data = b64encode(pictures.png(picture, dpi=110)).decode("ascii")
         caption = CAPTIONS[picture]
         parts.append(f'<h2>{caption}</h2>\n<img alt="{caption}" src="data:image/png;base64,{data}">')
         if picture == "decisions":
@@ -139,7 +140,7 @@ def page(result: RunResult) -> str:
     )
 
 
-def save_page(result: RunResult, path: str | os.PathLike[str]) -> Path:
+def save_page(result: RunTables, path: str | os.PathLike[str]) -> Path:
     """Write `page`; a file that is there is replaced only once the new one is whole.
 
     Raises:
@@ -150,15 +151,14 @@ def save_page(result: RunResult, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _facts(result: RunResult) -> list[str]:
+def _facts(result: RunTables) -> list[str]:
     summary = result.summary
     facts = [
         f"{summary['completed_requests']:,} of {summary['num_requests']:,} requests served",
         f"{duration_text(result.end_ms)} simulated",
         f"{summary['total_input_tokens']:,} tokens in, {summary['total_output_tokens']:,} out",
-        fleet_line(result) or f"{summary['gpu_hours']:,.3f} GPU hours",
+        result.fleet_line or f"{summary['gpu_hours']:,.3f} GPU hours",
     ]
-    if "goodput_completed_requests" in summary:
-        good = summary["goodput_completed_requests"]
-        facts.insert(1, f"{good:,} within the SLA ({good / max(summary['num_requests'], 1):.1%})")
+    if "within_sla" in summary:
+        facts.insert(1, f"{summary['within_sla_requests']:,} within the SLA ({summary['within_sla']:.1%})")
     return facts

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_sim import signals
 from dynamo_sim.files.output import draft_of, in_the_way, real_path
+from dynamo_sim.report.conditions import conditions
 from dynamo_sim.report.scenario_text import scenario_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.tables import RunTables
 
 PACKAGE = "dynamo-sim"
 REQUEST_FORMATS = ("parquet", "csv")
@@ -35,7 +36,7 @@ OUR_FILES = (
 
 
 def save_result(
-    result: RunResult,
+    result: RunTables,
     directory: str | os.PathLike[str],
     plots: bool | None = None,
     requests_format: str | None = None,
@@ -88,7 +89,7 @@ def save_result(
     return [target / name for name in names]
 
 
-def _write(result: RunResult, directory: Path, target: Path, plots: bool, requests_format: str) -> None:
+def _write(result: RunTables, directory: Path, target: Path, plots: bool, requests_format: str) -> None:
     """Write all files into ``directory``, which will be ``target``."""
     _write_json(directory / "summary.json", result.summary.without_wall_time())
     _write_json(directory / "meta.json", meta(result))
@@ -102,8 +103,11 @@ def _write(result: RunResult, directory: Path, target: Path, plots: bool, reques
     if len(result.decisions):
         _write_frame(directory / "decisions.csv", _flat(result.decisions))
     if plots:
-        for name in result.plot.names:
-            (directory / f"{name}.png").write_bytes(result.plot.png(name))
+        from dynamo_sim.report.plots import Plots
+
+        pictures = Plots(result)
+        for name in pictures.names:
+            (directory / f"{name}.png").write_bytes(pictures.png(name))
 
 
 def _move(draft: Path, target: Path, names: list[str]) -> None:
@@ -136,9 +140,10 @@ def package_version() -> str:
         return "unknown"
 
 
-def meta(result: RunResult) -> dict[str, Any]:
-    """What made the result (package, version, name and seed of the scenario), and what to know about it."""
+def meta(result: RunTables) -> dict[str, Any]:
+    """What made the result (package, version, name and seed), under which `conditions`, and warnings."""
     return {
+        "conditions": conditions(result.scenario),
         "name": getattr(result.scenario, "name", None),
         "package": PACKAGE,
         "seed": getattr(result.scenario, "seed", None),

@@ -6,11 +6,13 @@ from difflib import get_close_matches
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.gaps import merged_gaps
 from dynamo_sim.records.percentiles import statistics
 from dynamo_sim.records.records import RunRecords
+from dynamo_sim.report.fleet_use import fleet_use
 from dynamo_sim.workload.request import Outcome
 
 Number = int | float
@@ -29,6 +31,24 @@ HOST_FIELDS = ("wall_time_ms", "processed_tokens_per_s", "processed_output_token
 """Fields that tell how fast the simulator ran; the only ones that differ between two runs of a scenario."""
 
 
+LENGTHS = ("input_tokens", "output_tokens")
+"""Distributions of lengths over the requests that count; the output is the requested one."""
+
+STATISTICS = ("mean", "min", "max", "median", "p75", "p90", "p95", "p99", "std")
+
+EXTRA_FIELDS = (
+    *(f"{statistic}_{name}" for name in LENGTHS for statistic in STATISTICS),
+    "rejected_requests",
+    "failed_requests",
+    "unfinished_requests",
+    "preemptions",
+    "scale_changes",
+    "within_sla_requests",
+    "within_sla",
+)
+"""Fields that the reference's report does not have; they stand behind its fields."""
+
+
 class Sla(Protocol):
     """Bounds that a good request keeps, each in ms or None (`spec 09, 4`)."""
 
@@ -43,8 +63,8 @@ class Sla(Protocol):
 class Summary(dict[str, Number]):
     """The fields of the report in its order, as items and as attributes: ``summary.p99_ttft_ms``.
 
-    ``name in summary`` tells whether a field is there: ``goodput_*`` only with an SLA, `HOST_FIELDS` only
-    after `with_wall_time`.
+    ``name in summary`` says whether a field is there: ``goodput_*`` and ``within_sla*`` only with an SLA,
+    `HOST_FIELDS` only after `with_wall_time`.
     """
 
     def __getattr__(self, name: str) -> Number:
@@ -74,6 +94,10 @@ class Summary(dict[str, Number]):
                 result["processed_output_tokens_per_s"] = self["total_output_tokens"] / wall_time_ms * 1000.0
         return result
 
+    def as_reference(self) -> Summary:
+        """A copy with the fields of the reference's report only."""
+        return Summary({name: value for name, value in self.items() if name not in EXTRA_FIELDS})
+
     def without_wall_time(self) -> Summary:
         """A copy with the fields that only depend on the scenario."""
         return Summary({name: value for name, value in self.items() if name not in HOST_FIELDS})
@@ -92,7 +116,8 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
         were noted, so a run with stretches and one without have the same summary to the bit.
     """
     everything = RequestColumns.of(records.requests)
-    failed = np.array([request.outcome is Outcome.FAILED for request in records.requests], dtype=bool)
+    outcomes = np.array([request.outcome for request in records.requests], dtype=object)
+    failed = outcomes == Outcome.FAILED
     served = everything.where(everything.counting & ~failed)
     duration_ms = float(served.last_token_ms.max()) if len(served) else 0.0
     seconds = max(duration_ms / 1000.0, 1e-9)
@@ -101,8 +126,6 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
     summary = Summary()
     summary["num_requests"] = len(everything)
     summary["completed_requests"] = len(served)
-    if failed.any():
-        summary["failed_requests"] = int(failed.sum())
     summary["total_input_tokens"] = inputs
     summary["total_output_tokens"] = outputs
     summary["duration_ms"] = duration_ms
@@ -122,26 +145,49 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
     summary["prefix_cache_reused_ratio"] = reused / inputs if inputs else 0.0
     summary["first_admission_prefix_cache_reused_ratio"] = first_reused / inputs if inputs else 0.0
     summary.update(_distributions(served, records))
+    for name, lengths in zip(LENGTHS, (served.input_tokens, served.output_tokens), strict=True):
+        spread = statistics(lengths.astype(np.float64))
+        summary.update({f"{statistic}_{name}": value for statistic, value in spread.items()})
+    summary["rejected_requests"] = int((outcomes == Outcome.REJECTED).sum())
+    summary["failed_requests"] = int(failed.sum())
+    summary["unfinished_requests"] = int((outcomes == None).sum())  # noqa: E711  (element by element)
+    summary["preemptions"] = int(everything.preemptions.sum())
+    summary["scale_changes"] = fleet_use(records.fleet, max(records.end_ms, duration_ms)).changes
+    if sla is not None and has_bounds(sla):
+        good = int(within_sla(everything.where(outcomes == Outcome.COMPLETED), sla).sum())
+        summary["within_sla_requests"] = good
+        summary["within_sla"] = good / max(len(everything), 1)
     return summary if wall_time_ms is None else summary.with_wall_time(wall_time_ms)
 
 
-def _goodput(served: RequestColumns, sla: Sla, seconds: float) -> dict[str, Number]:
-    """The ``goodput_*`` fields; the mean gap is taken over the requested length, whatever was generated."""
-    if sla.ttft_ms is None and sla.itl_ms is None and sla.e2e_ms is None:
-        return {}
-    ttft_ms, e2e_ms, length = served.ttft_ms, served.e2e_ms, served.output_tokens
-    good = np.ones(len(served), dtype=bool)
+def has_bounds(sla: Sla) -> bool:
+    """Whether there is any bound."""
+    return not (sla.ttft_ms is None and sla.itl_ms is None and sla.e2e_ms is None)
+
+
+def within_sla(requests: RequestColumns, sla: Sla) -> NDArray[np.bool_]:
+    """Which requests keep every bound; the mean gap is taken over the requested length, whatever was generated."""
+    ttft_ms, e2e_ms, length = requests.ttft_ms, requests.e2e_ms, requests.output_tokens
+    good = np.ones(len(requests), dtype=bool)
     if sla.ttft_ms is not None:
         good &= ttft_ms <= sla.ttft_ms
     if sla.itl_ms is not None:
         good &= (length <= 1) | ((e2e_ms - ttft_ms) / np.maximum(length - 1, 1) <= sla.itl_ms)
     if sla.e2e_ms is not None:
         good &= e2e_ms <= sla.e2e_ms
+    return good
+
+
+def _goodput(served: RequestColumns, sla: Sla, seconds: float) -> dict[str, Number]:
+    """The ``goodput_*`` fields: as in the reference, requests that were cut off with the run can be good, too."""
+    if not has_bounds(sla):
+        return {}
+    good = within_sla(served, sla)
     count = int(good.sum())
     return {
         "goodput_completed_requests": count,
         "goodput_request_throughput_rps": count / seconds,
-        "goodput_output_throughput_tok_s": int(length[good].sum()) / seconds,
+        "goodput_output_throughput_tok_s": int(served.output_tokens[good].sum()) / seconds,
     }
 
 

@@ -1,4 +1,4 @@
-"""The printed table, in the form of AIPerf (`spec 09, 8`), and what is printed below it."""
+"""The printed table (after `spec 09, 8`), and what is printed below it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-TITLE = "NVIDIA AIPerf | LLM Metrics"
+TITLE = "dynamo_sim | simulated LLM metrics"
 
-COLUMNS = {"avg": "mean", "min": "min", "max": "max", "p99": "p99", "p90": "p90", "p75": "p75", "std": "std"}
+COLUMNS = {
+    "avg": "mean",
+    "min": "min",
+    "max": "max",
+    "p50": "median",
+    "p90": "p90",
+    "p95": "p95",
+    "p99": "p99",
+    "std": "std",
+}
 """Column head, and the statistic it shows."""
+
+SHORT_COLUMNS = {head: name for head, name in COLUMNS.items() if head != "std"}
+"""The columns that fit a terminal of 80 letters."""
 
 SPREADS = {
     "Time to First Token (ms)": "ttft_ms",
@@ -17,6 +29,8 @@ SPREADS = {
     "Request Latency (ms)": "e2e_latency_ms",
     "Inter Token Latency (ms)": "itl_ms",
     "Output Token Throughput Per User (tokens/sec/user)": "output_token_throughput_per_user",
+    "Input Sequence Length (tokens)": "input_tokens",
+    "Output Sequence Length (tokens)": "output_tokens",
 }
 """Row label, and the distribution it shows."""
 
@@ -34,11 +48,18 @@ FOOTER = {
 }
 """Line below the table, and the field it shows when there is one."""
 
-FOUND = {
-    "prefix_cache_reused_ratio": "found at the best admission: preempted requests find themselves",
-    "first_admission_prefix_cache_reused_ratio": "found at the first admission",
+FOUND_AT = {
+    "prefix_cache_reused_ratio": "best",
+    "first_admission_prefix_cache_reused_ratio": "first",
 }
-"""What the two ratios of the cache count."""
+"""Which admission of a request the two ratios of the cache are about."""
+
+NOT_SERVED = {
+    "rejected": "rejected_requests",
+    "failed": "failed_requests",
+    "unfinished": "unfinished_requests",
+}
+"""What became of requests that were not completed, and the field that counts them."""
 
 SHORT_LABELS = {
     "ttft_ms": "TTFT (ms)",
@@ -46,6 +67,8 @@ SHORT_LABELS = {
     "e2e_latency_ms": "Latency (ms)",
     "itl_ms": "ITL (ms)",
     "output_token_throughput_per_user": "Tokens/s/user",
+    "input_tokens": "Input tokens",
+    "output_tokens": "Output tokens",
     "output_throughput_tok_s": "Tokens/s",
     "request_throughput_rps": "Requests/s",
     "completed_requests": "Requests",
@@ -84,18 +107,32 @@ def nothing_served(summary: Mapping[str, float]) -> str:
 
 
 def explained_lines(summary: Mapping[str, float]) -> list[str]:
-    """The lines below the table with what they mean, and how many requests kept the bounds of the SLA."""
+    """The lines below the table with what they mean: speed, cache, SLA, and requests that were not completed."""
     lines = []
+    preemptions = summary.get("preemptions", 0)
     for line, name in zip(footer_lines(summary), (n for n in FOOTER.values() if n in summary), strict=True):
         if name == "wall_time_ms":
             line += f" (what the simulator took for {summary['duration_ms'] / 1000.0:,.2f} simulated seconds)"
         elif summary[name]:
-            line += f" ({summary[name]:.2%} of the prompt tokens, {FOUND[name]})"
+            line += f" ({summary[name]:.2%} of the prompt tokens, found at the {FOUND_AT[name]} admission"
+            if preemptions and FOUND_AT[name] == "best":
+                line += ": preempted requests find themselves"
+            line += ")"
         lines.append(line)
-    if "goodput_completed_requests" in summary:
-        good, arrived = summary["goodput_completed_requests"], summary["num_requests"]
-        lines.append(f"Requests within the SLA: {good:,} of {arrived:,} ({good / max(arrived, 1):.1%})")
+    if "within_sla_requests" in summary:
+        lines.append(sla_line(summary))
+    others = {word: summary.get(name, 0) for word, name in NOT_SERVED.items()}
+    if any(others.values()):
+        lines.append("Not completed: " + ", ".join(f"{n:,} {word}" for word, n in others.items() if n))
+    if preemptions:
+        lines.append(f"Preemptions: {preemptions:,}")
     return lines
+
+
+def sla_line(summary: Mapping[str, float]) -> str:
+    """How many of all requests that arrived were completed within the bounds of the SLA."""
+    good, arrived = summary["within_sla_requests"], summary["num_requests"]
+    return f"Within the SLA: {good:,} of {arrived:,} requests that arrived ({summary['within_sla']:.1%})"
 
 
 def format_table(summary: Mapping[str, float]) -> str:
@@ -106,7 +143,7 @@ def format_table(summary: Mapping[str, float]) -> str:
 def print_table(summary: Mapping[str, float], console: Console | None = None) -> None:
     """Print the table and `explained_lines` to ``console``, or to the standard output; lines are never wrapped.
 
-    On a terminal that is too narrow for the table it is a shorter one of the same numbers. Where the encoding has no
+    On a terminal that is too narrow for the table it is a shorter one without the deviations. Where the encoding has no
     lines for the box, it is made of ``+``, ``-`` and ``|``.
     """
     console = console or Console()
@@ -142,13 +179,13 @@ def _boxed(summary: Mapping[str, float]) -> list[str]:
 
 def _short(summary: Mapping[str, float]) -> list[str]:
     """The same rows without a box, with short labels, and without decimals where there are many digits."""
-    rows = [["", *COLUMNS]]
+    rows = [["", *SHORT_COLUMNS]]
     for name, label in SHORT_LABELS.items():
         if f"mean_{name}" in summary:
-            cells = [_digits(summary.get(f"{statistic}_{name}")) for statistic in COLUMNS.values()]
+            cells = [_digits(summary.get(f"{statistic}_{name}")) for statistic in SHORT_COLUMNS.values()]
             rows.append([label, *cells])
         elif name in summary:
-            rows.append([label, _digits(summary[name]), *[""] * (len(COLUMNS) - 1)])
+            rows.append([label, _digits(summary[name]), *[""] * (len(SHORT_COLUMNS) - 1)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         TITLE,

@@ -32,5 +32,10 @@ def unserved_warnings(requests: Sequence[Request], engine: EngineArgs, cap_ms: f
         yield f"{_of(unfinished, arrived)} still unfinished {cap}"
 
 
+def all_rejected(requests: Sequence[Request]) -> bool:
+    """Whether requests arrived and every one of them was rejected: the run has measured nothing."""
+    return bool(requests) and all(request.outcome is Outcome.REJECTED for request in requests)
+
+
 def _of(some: int, everyone: int) -> str:
     return f"{some:,} of {everyone:,} requests {'was' if some == 1 else 'were'}"

@@ -45,6 +45,7 @@ class Request:
         emitted_tokens: tokens generated so far.
         first_reused_tokens, reused_tokens: prompt tokens found in the cache at the first admission, and the
             most at any admission.
+        preemptions: how often it lost its place in the batch to make room (SGLang: was retracted).
         outcome: how it ended, or None while it has not.
         ended_ms: when it ended.
     """
@@ -64,6 +65,7 @@ class Request:
         "output_tokens",
         "planned_output",
         "policy_class",
+        "preemptions",
         "priority",
         "prompt",
         "reused_tokens",
@@ -111,6 +113,7 @@ class Request:
         self.emitted_tokens = 0
         self.first_reused_tokens = 0
         self.reused_tokens = 0
+        self.preemptions = 0
         self.outcome: Outcome | None = None
         self.ended_ms: float | None = None
 

@@ -93,7 +93,7 @@ def test_json_is_all_that_json_prints(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_json_leaves_warnings_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        cli.main(["run", "demo.yaml", "--json", "--no-save", "--set", "fleet.engine.num_gpu_blocks=1"]) == 0
+        cli.main(["run", "demo.yaml", "--json", "--no-save", "--set", "fleet.engine.num_gpu_blocks=1"]) == 1
     )
     printed = capsys.readouterr()
     assert json.loads(printed.out)["completed_requests"] == 0
@@ -143,12 +143,30 @@ def test_settings_without_effect_are_noted_after_the_table(capsys: pytest.Captur
 
 def test_a_run_that_served_nobody_does_not_look_like_one_that_did(capsys: pytest.CaptureFixture[str]) -> None:
     too_small = ["--set", "fleet.engine.num_gpu_blocks=1"]
-    assert cli.main(["run", "demo.yaml", "--no-save", *too_small]) == 0
+    assert cli.main(["run", "demo.yaml", "--no-save", *too_small]) == 1
     assert capsys.readouterr().out == (
         "None of 5 requests got a token: there is nothing to measure.\n"
         "Warning: 5 of 5 requests were rejected: a prompt of 100 tokens is too long for the KV pool of 64 tokens "
         "(num_gpu_blocks 1 x block_size 64)\n"
     )
+
+
+def test_all_requests_rejected_is_one_exit_code_for_every_engine(capsys: pytest.CaptureFixture[str]) -> None:
+    for engine in ("vllm", "trtllm", "sglang"):
+        small = ["--set", "fleet.engine.num_gpu_blocks=4", "--set", "fleet.engine.block_size=4"]
+        engine_type = ["--set", f"fleet.engine.engine_type={engine}"]
+        assert cli.main(["run", "demo.yaml", "--no-save", *small, *engine_type]) == 1
+        assert capsys.readouterr().err.strip()
+
+
+def test_a_figure_beyond_its_limit_ends_with_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", "demo.yaml", "--no-save", "--quiet", "--set", "sla.ttft_ms=0"]
+    assert cli.main([*command, "--fail-on", "within_sla<0.99"]) == 3
+    assert "--fail-on within_sla < 0.99: it is 0" in capsys.readouterr().err
+    assert cli.main([*command, "--fail-on", "rejected_requests>0"]) == 0
+    assert cli.main([*command, "--fail-on", "within_slo<0.99"]) == 2
+    assert "did you mean 'within_sla'?" in capsys.readouterr().err
+    assert cli.main(["run", "demo.yaml", "--no-save", "--fail-on", "within_sla<1"]) == 2
 
 
 def test_results_of_an_earlier_run_are_replaced_and_the_last_line_says_so(

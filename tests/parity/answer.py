@@ -34,14 +34,14 @@ def answer(case: Case, **limits: Any) -> dict[str, Any]:
         if has_ticks(case):
             planner = CasePlanner(case.get("scaling", []), case.get("poll_ms"))
             result = PlannerBridge(scenario).run(planner)
-            return {"report": dict(result.summary), "requests": None, "ticks": planner.ticks}
+            return {"report": dict(result.summary.as_reference()), "requests": None, "ticks": planner.ticks}
         result = run(scenario)
     except (DynamoSimError, Unsupported) as error:
         return {"error": str(error)}
     rows = request_rows(result.records) if case["workload"]["kind"] == "trace" else None
     if is_workflow(case):
         rows = []  # the reference writes none for them
-    return {"report": dict(result.summary), "requests": rows, "ticks": None}
+    return {"report": dict(result.summary.as_reference()), "requests": rows, "ticks": None}
 
 
 def main(paths: list[str]) -> int:

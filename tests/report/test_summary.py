@@ -9,7 +9,8 @@ import pytest
 
 from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.records.records import RunRecords
-from dynamo_sim.report.summary import DISTRIBUTIONS, HOST_FIELDS, summarise
+from dynamo_sim.report.summary import DISTRIBUTIONS, EXTRA_FIELDS, HOST_FIELDS, summarise
+from dynamo_sim.workload.request import Outcome, Request
 from tests.report.run_records import records_of, rejected, served, sla, toy_run
 
 COUNTS = {
@@ -21,6 +22,12 @@ COUNTS = {
     "decode_gpus_per_worker",
     "goodput_completed_requests",
     "processed_tokens",
+    "rejected_requests",
+    "failed_requests",
+    "unfinished_requests",
+    "preemptions",
+    "scale_changes",
+    "within_sla_requests",
 }
 
 HEAD = [
@@ -58,7 +65,9 @@ def two_requests() -> RunRecords:
 def test_keys_come_in_the_order_of_the_reference() -> None:
     statistics = ("mean", "min", "max", "median", "p75", "p90", "p95", "p99", "std")
     expected = HEAD + [f"{statistic}_{name}" for name in DISTRIBUTIONS for statistic in statistics]
-    assert list(summarise(toy_run(30), sla(ttft_ms=100.0), wall_time_ms=5.0)) == expected
+    summary = summarise(toy_run(30), sla(ttft_ms=100.0), wall_time_ms=5.0)
+    assert list(summary.as_reference()) == expected
+    assert list(summary) == [*expected, *EXTRA_FIELDS]
 
 
 def test_counts_are_whole_and_all_else_is_float() -> None:
@@ -125,10 +134,42 @@ def test_without_a_bound_there_is_no_goodput() -> None:
         assert not [name for name in summarise(two_requests(), bounds) if name.startswith("goodput")]
 
 
+def test_only_completed_requests_are_within_the_sla_and_all_that_arrived_are_the_base() -> None:
+    done, cut, failed = (served(i, 0.0, [1.0, 2.0], output_tokens=2 if i != 1 else 9) for i in range(3))
+    failed.outcome = Outcome.FAILED
+    waiting = Request(4, 0.0, 10, 10)
+    summary = summarise(records_of([done, cut, failed, rejected(3, 0.0), waiting], []), sla(ttft_ms=5.0))
+    assert (summary.within_sla_requests, summary.within_sla) == (1, 0.2)
+    assert (summary.rejected_requests, summary.failed_requests, summary.unfinished_requests) == (1, 1, 2)
+    assert summary.goodput_completed_requests == 2  # the reference takes the request that was cut off as good
+
+
+def test_preemptions_and_scale_changes_are_counted() -> None:
+    records = toy_run(30)
+    records.requests[0].preemptions, records.requests[5].preemptions = 2, 1
+    assert (summarise(records).preemptions, summarise(records).scale_changes) == (3, 3)
+
+
+def test_lengths_have_distributions() -> None:
+    requests = [served(i, 0.0, [1.0], input_tokens=100 * i) for i in (1, 2, 4)]
+    summary = summarise(records_of(requests, []))
+    assert (summary.median_input_tokens, summary.max_input_tokens, summary.mean_output_tokens) == (
+        200,
+        400,
+        1,
+    )
+
+
 def test_nothing_served_is_all_zero_but_worker_time() -> None:
     summary = summarise(RunRecords(requests=[rejected(0, 0.0), rejected(1, 7.0)], worker_seconds=0.014))
     assert summary.num_requests == 2 and summary.decode_worker_seconds == 0.014
-    others = {"num_requests", "decode_worker_seconds", "decode_gpus_per_worker", "gpu_hours"}
+    others = {
+        "num_requests",
+        "rejected_requests",
+        "decode_worker_seconds",
+        "decode_gpus_per_worker",
+        "gpu_hours",
+    }
     assert {value for name, value in summary.items() if name not in others} == {0}
 
 

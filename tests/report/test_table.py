@@ -9,30 +9,32 @@ from rich.console import Console
 
 from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.summary import Summary, summarise
-from dynamo_sim.report.table import COLUMNS, format_table, print_table
+from dynamo_sim.report.table import SHORT_COLUMNS, format_table, print_table
 from tests.report.run_records import records_of, served, sla
 
 TIMES = [[1234.5, 1236.5, 1239.5]]
 
 EXPECTED = """\
-NVIDIA AIPerf | LLM Metrics
-┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━┓
-┃ Metric                                             ┃      avg ┃      min ┃      max ┃      p99 ┃      p90 ┃      p75 ┃   std ┃
-┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━┩
-┃ Time to First Token (ms)                           ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃  0.00 ┃
-┃ Time to Second Token (ms)                          ┃     2.00 ┃     2.00 ┃     2.00 ┃     2.00 ┃     2.00 ┃     2.00 ┃  0.00 ┃
-┃ Request Latency (ms)                               ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃  0.00 ┃
-┃ Inter Token Latency (ms)                           ┃     2.50 ┃     2.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃  0.50 ┃
-┃ Output Token Throughput Per User (tokens/sec/user) ┃   416.67 ┃   333.33 ┃   500.00 ┃   500.00 ┃   500.00 ┃   500.00 ┃ 83.33 ┃
-┃ Output Token Throughput (tokens/sec)               ┃     2.42 ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃   N/A ┃
-┃ Request Throughput (requests/sec)                  ┃     0.81 ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃   N/A ┃
-┃ Request Count (requests)                           ┃     1.00 ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃   N/A ┃
-└━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━┘
+dynamo_sim | simulated LLM metrics
+┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━┓
+┃ Metric                                             ┃      avg ┃      min ┃      max ┃      p50 ┃      p90 ┃      p95 ┃      p99 ┃   std ┃
+┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━┩
+┃ Time to First Token (ms)                           ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃ 1,234.50 ┃  0.00 ┃
+┃ Time to Second Token (ms)                          ┃     2.00 ┃     2.00 ┃     2.00 ┃     2.00 ┃     2.00 ┃     2.00 ┃     2.00 ┃  0.00 ┃
+┃ Request Latency (ms)                               ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃ 1,239.50 ┃  0.00 ┃
+┃ Inter Token Latency (ms)                           ┃     2.50 ┃     2.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃  0.50 ┃
+┃ Output Token Throughput Per User (tokens/sec/user) ┃   416.67 ┃   333.33 ┃   500.00 ┃   500.00 ┃   500.00 ┃   500.00 ┃   500.00 ┃ 83.33 ┃
+┃ Input Sequence Length (tokens)                     ┃   100.00 ┃   100.00 ┃   100.00 ┃   100.00 ┃   100.00 ┃   100.00 ┃   100.00 ┃  0.00 ┃
+┃ Output Sequence Length (tokens)                    ┃     3.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃     3.00 ┃  0.00 ┃
+┃ Output Token Throughput (tokens/sec)               ┃     2.42 ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃   N/A ┃
+┃ Request Throughput (requests/sec)                  ┃     0.81 ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃   N/A ┃
+┃ Request Count (requests)                           ┃     1.00 ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃      N/A ┃   N/A ┃
+└━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━━━━┴━━━━━━━┘
 Prefix Cache Reused Ratio: 0.00
 First Admission Prefix Cache Reused Ratio: 0.00"""  # noqa: E501
 
 
-def test_the_table_has_the_form_of_aiperf() -> None:
+def test_the_table_says_that_it_is_simulated_and_shows_percentiles() -> None:
     assert format_table(summarise(records_of([served(0, 0.0, TIMES[0])], TIMES))) == EXPECTED
 
 
@@ -66,9 +68,9 @@ def a_run(bounds: Any = None) -> Summary:
 def test_a_terminal_of_80_columns_gets_a_table_that_fits_it() -> None:
     lines = printed(a_run(), width=80)
     assert max(map(len, lines)) <= 80
-    assert lines[1].split() == list(COLUMNS)
-    assert lines[2].split() == ["TTFT", "(ms)", *["1,234.50"] * 6, "0.00"]
-    assert lines[9].split() == ["Requests", "2"]
+    assert lines[1].split() == list(SHORT_COLUMNS)
+    assert lines[2].split() == ["TTFT", "(ms)", *["1,234.50"] * 7]
+    assert lines[11].split() == ["Requests", "2"]
     assert printed(a_run(), width=160)[1].startswith("┏")
 
 
@@ -81,16 +83,25 @@ def test_small_ratios_are_told_in_percent() -> None:
     summary = a_run()
     summary["prefix_cache_reused_ratio"] = 0.0042
     summary["first_admission_prefix_cache_reused_ratio"] = 0.0012
-    best = "found at the best admission: preempted requests find themselves"
+    best = "found at the best admission"
     assert printed(summary)[-2:] == [
         f"Prefix Cache Reused Ratio: 0.00 (0.42% of the prompt tokens, {best})",
         "First Admission Prefix Cache Reused Ratio: 0.00 (0.12% of the prompt tokens, found at the first admission)",
     ]
+    summary["preemptions"] = 4
+    assert "best admission: preempted requests find themselves)" in printed(summary)[-3]
+    assert printed(summary)[-1] == "Preemptions: 4"
+
+
+def test_requests_that_were_not_completed_are_counted_below_the_table() -> None:
+    summary = a_run()
+    summary["rejected_requests"], summary["unfinished_requests"] = 3, 1_200
+    assert printed(summary)[-1] == "Not completed: 3 rejected, 1,200 unfinished"
 
 
 def test_requests_within_the_sla_are_counted_when_there_is_one() -> None:
-    assert printed(a_run(sla(ttft_ms=2_000.0)))[-1] == "Requests within the SLA: 2 of 2 (100.0%)"
-    assert printed(a_run(sla(ttft_ms=20.0)))[-1] == "Requests within the SLA: 0 of 2 (0.0%)"
+    assert printed(a_run(sla(ttft_ms=2_000.0)))[-1] == "Within the SLA: 2 of 2 requests that arrived (100.0%)"
+    assert printed(a_run(sla(ttft_ms=20.0)))[-1] == "Within the SLA: 0 of 2 requests that arrived (0.0%)"
     assert not any("SLA" in line for line in printed(a_run()))
 
 

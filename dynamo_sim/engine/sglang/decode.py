@@ -101,6 +101,7 @@ class Decoding:
             newcomers.remove(victim)
         memory.retract(self._cache, victim)
         self.retractions += 1
+        victim.request.preemptions += 1
         return victim
 
     def _leave_lockstep(self, sequence: SglangSequence) -> None:

@@ -100,6 +100,7 @@ class Recomputation:
 
     def _note(self, victim: Sequence, now_ms: float) -> None:
         self.count += 1
+        victim.request.preemptions += 1
         if self._capped and now_ms != self._latest_ms:
             self._count_at_token = self.count
             self._latest_ms = now_ms

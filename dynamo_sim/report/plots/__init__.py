@@ -21,7 +21,7 @@ from dynamo_sim.report.plots.timeline import draw_timeline
 from dynamo_sim.text import shown
 
 if TYPE_CHECKING:
-    from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.tables import RunTables
 
 LATENCY_SIZE = (9.0, 5.0)
 TIMELINE_SIZE = (10.0, 9.5)
@@ -37,7 +37,7 @@ class Plots:
     an array of axes, is a TypeError, and axes that are not straight (polar ones) are a ValueError.
     """
 
-    def __init__(self, result: RunResult) -> None:
+    def __init__(self, result: RunTables) -> None:
         self._result = result
 
     def latency(self, ax: Axes | None = None) -> Axes:

@@ -33,7 +33,7 @@ from dynamo_sim.report.plots.style import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.tables import RunTables
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ OUT_OF_VIEW = 4.0
 """A threshold that is this many times as high as the metric ever was is only named."""
 
 
-def draw_decisions(ax: Axes, result: RunResult) -> Axes:
+def draw_decisions(ax: Axes, result: RunTables) -> Axes:
     """From the workers that the metrics ask for to the target, evaluation by evaluation."""
     title, frame = "Decisions: desired workers, and the target of the fleet", result.decisions
     if not len(frame):

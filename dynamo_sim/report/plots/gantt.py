@@ -26,7 +26,7 @@ from dynamo_sim.report.plots.style import (
 )
 
 if TYPE_CHECKING:
-    from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.tables import RunTables
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ MAX_NAMES = 24
 SAMPLES = 500
 
 
-def draw_gantt(ax: Axes, result: RunResult, window_ms: tuple[float, float] | None) -> Axes:
+def draw_gantt(ax: Axes, result: RunTables, window_ms: tuple[float, float] | None) -> Axes:
     """One row a worker. Few passes are single bars; of many, their share of short times is shown."""
     start_ms, end_ms = (0.0, result.end_ms or 1.0) if window_ms is None else window_ms
     if not start_ms < end_ms:

@@ -30,7 +30,7 @@ from dynamo_sim.report.plots.style import (
 )
 
 if TYPE_CHECKING:
-    from dynamo_sim.report.result import RunResult
+    from dynamo_sim.report.tables import RunTables
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("leaving", GREY,
 """State of a worker, its colour and its hatch."""
 
 
-def draw_timeline(axes: Sequence[Axes], result: RunResult, metrics: Sequence[list[Series]] = ()) -> None:
+def draw_timeline(axes: Sequence[Axes], result: RunTables, metrics: Sequence[list[Series]] = ()) -> None:
     """Fill four axes, and one for each group of ``metrics``, top to bottom.
 
     They are given the same time axis, whether or not they share it.
@@ -59,7 +59,7 @@ def draw_timeline(axes: Sequence[Axes], result: RunResult, metrics: Sequence[lis
     axes[-1].tick_params(bottom=True, labelbottom=True)
 
 
-def _rates(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
+def _rates(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
     arrivals = result.columns.arrival_ms
     title = "Request rate"
     if not len(arrivals):
@@ -86,7 +86,7 @@ def _rates(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
     title_and_legend(ax, title, lines)
 
 
-def _workers(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
+def _workers(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
     changes = result.records.fleet
     if not changes:
         say(ax, "Workers", "changes of the fleet were not recorded")
@@ -121,7 +121,7 @@ def _workers(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None
     title_and_legend(ax, title, handles)
 
 
-def _queue(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
+def _queue(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
     columns = result.columns
     title = "Queue: arrived, not admitted yet"
     if not len(columns):
@@ -144,7 +144,7 @@ def _queue(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
     title_and_legend(ax, title)
 
 
-def _memory(ax: Axes, result: RunResult, end_ms: float, unit_ms: float) -> None:
+def _memory(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
     title, records = "KV cache in use", result.records
     if not result.has_passes or not records.total_kv_tokens:
         say(ax, title, NO_PASSES)

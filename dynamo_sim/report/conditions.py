@@ -1,0 +1,79 @@
+"""Under which conditions the figures of a run hold: engine, durations, KV pool, routing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+BUILT_IN = (
+    "built-in polynomial: one unnamed GPU and model; "
+    "a decode pass takes longer the larger the share of the KV pool in use"
+)
+
+
+def conditions(scenario: Any) -> dict[str, str]:
+    """What the figures of a scenario depend on, by name: ``engine``, ``durations``, ``kv_pool`` and ``routing``.
+
+    Empty where there is no scenario, or none with a fleet.
+    """
+    fleet = getattr(scenario, "fleet", None)
+    if fleet is None:
+        return {}
+    engine = fleet.engine
+    return {
+        "engine": engine.engine_type,
+        "durations": _durations(engine),
+        "kv_pool": (
+            f"{pool_tokens(scenario):,} tokens a worker "
+            f"({engine.num_gpu_blocks:,} blocks of {engine.block_size:,})"
+        ),
+        "routing": scenario.routing.mode,
+    }
+
+
+def condition_lines(scenario: Any) -> list[str]:
+    """The `conditions`, one line each: ``KV pool: 1,048,576 tokens a worker (16,384 blocks of 64)``."""
+    labels = {
+        "engine": "Engine",
+        "durations": "Pass durations",
+        "kv_pool": "KV pool",
+        "routing": "Routing",
+    }
+    return [f"{labels[name]}: {text}" for name, text in conditions(scenario).items()]
+
+
+def pool_tokens(scenario: Any) -> int:
+    """Tokens that the KV pool of one worker holds."""
+    engine = scenario.fleet.engine
+    return int(engine.num_gpu_blocks * engine.block_size)
+
+
+def unequal_pools_warning(scenarios: Sequence[Any]) -> str | None:
+    """A sentence for comparisons of engine types whose workers have KV pools of different sizes; None if all is equal.
+
+    The default block is 64, 32 or 1 token by engine type, so that equal block counts make unequal pools.
+    """
+    pools = {(s.fleet.engine.engine_type, pool_tokens(s)): None for s in scenarios}
+    if len({name for name, _ in pools}) < 2 or len({size for _, size in pools}) < 2:
+        return None
+    sizes = ", ".join(f"{name} {size:,}" for name, size in pools)
+    return (
+        f"the engine types have KV pools of different sizes ({sizes} tokens a worker), which alone may explain "
+        "the difference; set fleet.engine.block_size, or num_gpu_blocks, to make them equal"
+    )
+
+
+def _durations(engine: Any) -> str:
+    profile = engine.planner_profile_data
+    if profile is None:
+        text = BUILT_IN
+    elif isinstance(profile, str):
+        text = f"profile {profile}"
+    else:
+        text = "profile in the scenario"
+    ratios = {
+        "speedup_ratio": engine.speedup_ratio,
+        "decode_speedup_ratio": engine.decode_speedup_ratio,
+    }
+    changed = [f"{name} {value:g}" for name, value in ratios.items() if value not in (None, 1.0)]
+    return "; ".join([text, *changed])

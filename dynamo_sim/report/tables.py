@@ -1,0 +1,106 @@
+"""The tables and figures of a run: what pictures, pages and files are made of."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dynamo_sim.records.columns import RequestColumns
+from dynamo_sim.records.records import RunRecords
+from dynamo_sim.report.fleet_use import fleet_line, fleet_use
+from dynamo_sim.report.pass_columns import Columns, pass_columns
+from dynamo_sim.report.summary import Sla, Summary, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RunTables:
+    """The outcome of a run in numbers: figures and tables, each made when it is first asked for.
+
+    Args:
+        records: what was observed.
+        scenario: what was simulated, or None. Its ``name``, ``seed``, ``sla``, ``report`` and ``to_dict()``
+            are used.
+        summary: the summed-up records; made from them when left out.
+
+    Attributes:
+        summary: the fields of the report, as items and attributes.
+    """
+
+    def __init__(self, records: RunRecords, scenario: Any = None, summary: Summary | None = None) -> None:
+        self.records = records
+        self.scenario = scenario
+        self.summary = summarise(records, self.sla) if summary is None else summary
+
+    def __repr__(self) -> str:
+        name = getattr(self.scenario, "name", None) or "run"
+        done, arrived = self.summary["completed_requests"], self.summary["num_requests"]
+        seconds = self.end_ms / 1000.0
+        return (
+            f"<{type(self).__name__} of {name}: {done:,} of {arrived:,} requests, {seconds:,.3f} s simulated>"
+        )
+
+    @property
+    def sla(self) -> Sla | None:
+        """The bounds of the scenario, if it has any."""
+        sla: Sla | None = getattr(self.scenario, "sla", None)
+        return sla
+
+    @property
+    def end_ms(self) -> float:
+        """When the last thing happened: a token of a pass under way may come after the last instant."""
+        return max(self.records.end_ms, self.summary["duration_ms"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader has to know: requests that were not served, durations from outside a profile's range, ..."""
+        return self.records.warnings
+
+    @property
+    def has_passes(self) -> bool:
+        """Whether forward passes were recorded."""
+        return bool(self.records.steps)
+
+    @property
+    def fleet_line(self) -> str:
+        """The size of the fleet in one line; empty where it never changed."""
+        return fleet_line(fleet_use(self.records.fleet, self.end_ms), self.summary["gpu_hours"])
+
+    @cached_property
+    def columns(self) -> RequestColumns:
+        """The requests as NumPy arrays."""
+        return RequestColumns.of(self.records.requests)
+
+    @cached_property
+    def pass_columns(self) -> Columns:
+        """The forward passes as NumPy arrays, empty ones if passes were not recorded."""
+        return pass_columns(self.records.steps)
+
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """One row a request that arrived (`requests_frame`)."""
+        from dynamo_sim.report.frames import requests_frame
+
+        return requests_frame(self.records, self.columns)
+
+    @cached_property
+    def passes(self) -> pd.DataFrame:
+        """One row a forward pass (`passes_frame`); no row if passes were not recorded."""
+        from dynamo_sim.report.frames import passes_frame
+
+        return passes_frame(self.pass_columns)
+
+    @cached_property
+    def fleet(self) -> pd.DataFrame:
+        """One row a change of the fleet (`fleet_frame`)."""
+        from dynamo_sim.report.frames import fleet_frame
+
+        return fleet_frame(self.records.fleet)
+
+    @cached_property
+    def decisions(self) -> pd.DataFrame:
+        """One row a look of an autoscaler (`decisions_frame`); no row where nobody decided."""
+        from dynamo_sim.report.frames import decisions_frame
+
+        return decisions_frame(self.records.decisions)
