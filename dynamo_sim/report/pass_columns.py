@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 
 from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.engine.step import Step
+
+Ints = NDArray[np.int64]
 
 Columns = dict[str, NDArray[Any]]
 """Arrays of one length, by name."""
@@ -25,6 +26,20 @@ COLUMNS = {
 }
 """Columns that are read off `PassStats` as they are, and its names for them."""
 
+FIELDS = (
+    *COLUMNS.values(),
+    "decode_kv_growth",
+    "num_queued_prefill",
+    "num_queued_decode",
+    "first_used_tokens",
+    "block_tokens",
+)
+"""Numbers of `PassStats` that are the same for all passes of a step."""
+
+
+CHUNK_STEPS = 2_000
+"""Steps that are read together: few enough to stay in the processor's cache for all of their columns."""
+
 
 def pass_columns(steps: list[tuple[int, Step]]) -> Columns:
     """All passes of ``steps``, in their order; the passes of a stretch follow one another.
@@ -33,44 +48,54 @@ def pass_columns(steps: list[tuple[int, Step]]) -> Columns:
         Equally long arrays, of floats for times and of whole numbers for all else: ``worker_id``;
         ``start_ms`` and ``end_ms``; the `COLUMNS` (requests and tokens that take part, ``prefill_kv_tokens``
         being prompt tokens that were there before); ``output_tokens`` emitted; ``queued_requests`` that wait
-        after the pass, fresh and preempted; ``used_kv_tokens`` held during it.
+        after the pass, new and preempted; ``used_kv_tokens`` held during it.
     """
+    starts = range(0, max(len(steps), 1), CHUNK_STEPS)
+    chunks = [_columns_of(steps[start : start + CHUNK_STEPS]) for start in starts]
+    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+
+
+def _columns_of(steps: list[tuple[int, Step]]) -> Columns:
     lengths = np.fromiter((len(step.ends_ms) for _, step in steps), np.int64, len(steps))
     total = int(lengths.sum())
     firsts = np.cumsum(lengths) - lengths
+    within = np.arange(total) - np.repeat(firsts, lengths)
     stats = [step.stats or PassStats() for _, step in steps]
+    # One call reads all fields of a step: this loop is most of the time that saving takes.
+    numbers = chain.from_iterable(map(attrgetter(*FIELDS), stats))
+    table = np.fromiter(numbers, np.int64, len(steps) * len(FIELDS)).reshape(-1, len(FIELDS))
+    of_step = dict(zip(FIELDS, table.T, strict=True))
 
-    def spread(values: Iterable[int]) -> NDArray[np.int64]:
-        return np.repeat(np.fromiter(values, np.int64, len(steps)), lengths)
+    def spread(values: Ints) -> Ints:
+        return np.repeat(values, lengths)
 
     ends = np.fromiter(chain.from_iterable(step.ends_ms for _, step in steps), np.float64, total)
     starts = np.empty(total)
     starts[1:] = ends[:-1]
     starts[firsts] = np.fromiter((step.start_ms for _, step in steps), np.float64, len(steps))
     columns: Columns = {
-        "worker_id": spread(worker_id for worker_id, _ in steps),
+        "worker_id": spread(np.fromiter((worker_id for worker_id, _ in steps), np.int64, len(steps))),
         "start_ms": starts,
         "end_ms": ends,
     }
     for name, source in COLUMNS.items():
-        columns[name] = spread(map(attrgetter(source), stats))
-    within = np.arange(total) - np.repeat(firsts, lengths)
-    growth = spread(s.decode_kv_growth for s in stats)
-    columns["decode_kv_tokens"] = columns["decode_kv_tokens"] + within * growth
-    columns["output_tokens"] = spread(step.tokens for _, step in steps)
-    columns["queued_requests"] = spread(s.num_queued_prefill + s.num_queued_decode for s in stats)
-    columns["used_kv_tokens"] = np.fromiter(
-        chain.from_iterable(
-            _exactly(s.used_kv_tokens, len(step.ends_ms)) for (_, step), s in zip(steps, stats, strict=True)
-        ),
-        np.int64,
-        total,
-    )
+        columns[name] = spread(of_step[source])
+    columns["decode_kv_tokens"] = columns["decode_kv_tokens"] + within * spread(of_step["decode_kv_growth"])
+    columns["output_tokens"] = spread(np.fromiter((step.tokens for _, step in steps), np.int64, len(steps)))
+    columns["queued_requests"] = spread(of_step["num_queued_prefill"] + of_step["num_queued_decode"])
+    opened = np.cumsum(_opened_blocks(stats, lengths, firsts, total))
+    opened -= spread(opened[firsts])  # none is opened before the first pass of a step
+    used = spread(of_step["first_used_tokens"]) + spread(of_step["block_tokens"]) * opened
+    columns["used_kv_tokens"] = np.maximum(used, 0)  # SGLang can hold less than nothing: `spec 05, 12`
     return columns
 
 
-def _exactly(values: Sequence[int], count: int) -> Sequence[int]:
-    """``count`` values: a step that was cut has some to spare, one without metrics has too few."""
-    if len(values) >= count:
-        return values[:count]
-    return [*values, *repeat(values[-1] if values else 0, count - len(values))]
+def _opened_blocks(stats: list[PassStats], lengths: Ints, firsts: Ints, total: int) -> Ints:
+    """Blocks that are held in a pass and were opened in the pass before it, both of one step."""
+    opened = np.zeros(total, dtype=np.int64)
+    for step in np.flatnonzero(lengths > 1).tolist():
+        blocks = stats[step].opened_blocks
+        if blocks:  # a step that was cut has some to spare
+            count, first = min(len(blocks), int(lengths[step]) - 1), int(firsts[step]) + 1
+            opened[first : first + count] = blocks[:count]
+    return opened
