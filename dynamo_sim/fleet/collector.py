@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynamo_sim.engine.pass_columns import CHUNK_STEPS, columns_of
 from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.step import Step
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
@@ -36,7 +37,11 @@ class Collector:
     def passed(self, worker_id: int, step: Step) -> None:
         """Note a step that has ended."""
         if self.record_passes:
-            self.records.steps.append((worker_id, step))
+            steps = self.records.steps
+            steps.append((worker_id, step))
+            if len(steps) == CHUNK_STEPS:  # columns take a tenth of the memory of steps
+                self.records.pass_chunks.append(columns_of(steps))
+                steps.clear()
 
     def fleet_is(
         self,

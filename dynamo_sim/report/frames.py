@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dynamo_sim.engine.pass_columns import Columns
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.fleet_changes import FleetChange
 from dynamo_sim.records.records import RunRecords
-from dynamo_sim.report.pass_columns import Columns
 
 UNFINISHED = "unfinished"
 """The outcome of a request that had neither been completed nor rejected when the run ended."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dynamo_sim.engine.pass_columns import Columns, pass_columns
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.fleet_use import fleet_line, fleet_use
-from dynamo_sim.report.pass_columns import Columns, pass_columns
 from dynamo_sim.report.summary import Sla, Summary, summarise
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class RunTables:
     @property
     def has_passes(self) -> bool:
         """Whether forward passes were recorded."""
-        return bool(self.records.steps)
+        return bool(self.records.steps or self.records.pass_chunks)
 
     @property
     def fleet_line(self) -> str:
@@ -75,7 +75,7 @@ class RunTables:
     @cached_property
     def pass_columns(self) -> Columns:
         """The forward passes as NumPy arrays, empty ones if passes were not recorded."""
-        return pass_columns(self.records.steps)
+        return pass_columns(self.records.pass_chunks, self.records.steps)
 
     @cached_property
     def requests(self) -> pd.DataFrame:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynamo_sim.engine.pass_columns import columns_of
 from dynamo_sim.engine.step import Step
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
 from dynamo_sim.records.gaps import GapLog, merged_gaps
 from dynamo_sim.records.levels import Level
 from dynamo_sim.records.lifespans import lifespans
-from dynamo_sim.report.pass_columns import pass_columns
 from tests.helpers import pass_stats
 from tests.report.run_records import rejected, served
 
@@ -65,7 +65,7 @@ def test_a_stretch_becomes_one_row_a_pass() -> None:
         block_tokens=16,
         opened_blocks=[1, 0],  # as many as passes: the stretch was cut
     )
-    columns = pass_columns([(7, one), (7, stretch)])
+    columns = columns_of([(7, one), (7, stretch)])
     assert columns["worker_id"].tolist() == [7, 7, 7]
     assert columns["start_ms"].tolist() == [0.0, 2.0, 3.0]
     assert columns["end_ms"].tolist() == [2.0, 3.0, 4.5]
@@ -76,8 +76,8 @@ def test_a_stretch_becomes_one_row_a_pass() -> None:
 
 
 def test_no_pass_has_the_same_columns() -> None:
-    some = pass_columns([(0, Step(0.0, [1.0], True, 0, 0))])
-    none = pass_columns([])
+    some = columns_of([(0, Step(0.0, [1.0], True, 0, 0))])
+    none = columns_of([])
     assert list(some) == list(none)
     assert {name: column.dtype for name, column in some.items()} == {n: c.dtype for n, c in none.items()}
     assert all(len(column) == 0 for column in none.values())

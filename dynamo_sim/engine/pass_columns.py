@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -38,11 +39,25 @@ FIELDS = (
 
 
 CHUNK_STEPS = 2_000
-"""Steps that are read together: few enough to stay in the processor's cache for all of their columns."""
+"""Steps that are turned into columns together: few enough to be in the processor's cache while they are."""
 
 
-def pass_columns(steps: list[tuple[int, Step]]) -> Columns:
-    """All passes of ``steps``, in their order; the passes of a stretch follow one another.
+def pass_columns(chunks: Sequence[Columns], steps: Sequence[tuple[int, Step]]) -> Columns:
+    """All passes in the order of their steps; the passes of a stretch follow one another.
+
+    Args:
+        chunks: `columns_of` the steps before ``steps``.
+        steps: worker id and step.
+
+    Returns:
+        Equally long arrays: the columns of `columns_of`.
+    """
+    parts = [*chunks, columns_of(steps)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def columns_of(steps: Sequence[tuple[int, Step]]) -> Columns:
+    """The passes of a few steps.
 
     Returns:
         Equally long arrays, of floats for times and of whole numbers for all else: ``worker_id``;
@@ -50,12 +65,6 @@ def pass_columns(steps: list[tuple[int, Step]]) -> Columns:
         being prompt tokens that were there before); ``output_tokens`` emitted; ``queued_requests`` that wait
         after the pass, new and preempted; ``used_kv_tokens`` held during it.
     """
-    starts = range(0, max(len(steps), 1), CHUNK_STEPS)
-    chunks = [_columns_of(steps[start : start + CHUNK_STEPS]) for start in starts]
-    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
-
-
-def _columns_of(steps: list[tuple[int, Step]]) -> Columns:
     lengths = np.fromiter((len(step.ends_ms) for _, step in steps), np.int64, len(steps))
     total = int(lengths.sum())
     firsts = np.cumsum(lengths) - lengths
@@ -92,10 +101,17 @@ def _columns_of(steps: list[tuple[int, Step]]) -> Columns:
 
 def _opened_blocks(stats: list[PassStats], lengths: Ints, firsts: Ints, total: int) -> Ints:
     """Blocks that are held in a pass and were opened in the pass before it, both of one step."""
+    long = np.flatnonzero(lengths > 1)
+    # A step that was cut has some to spare.
+    blocks = [
+        stats[step].opened_blocks[: passes - 1]
+        for step, passes in zip(long.tolist(), lengths[long].tolist(), strict=True)
+    ]
+    counts = np.fromiter(map(len, blocks), np.int64, len(blocks))
+    known = int(counts.sum())
+    within = np.arange(known) - np.repeat(np.cumsum(counts) - counts, counts)
     opened = np.zeros(total, dtype=np.int64)
-    for step in np.flatnonzero(lengths > 1).tolist():
-        blocks = stats[step].opened_blocks
-        if blocks:  # a step that was cut has some to spare
-            count, first = min(len(blocks), int(lengths[step]) - 1), int(firsts[step]) + 1
-            opened[first : first + count] = blocks[:count]
+    opened[np.repeat(firsts[long] + 1, counts) + within] = np.fromiter(
+        chain.from_iterable(blocks), np.int64, known
+    )
     return opened
