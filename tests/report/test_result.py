@@ -194,3 +194,11 @@ def test_the_page_escapes_what_people_wrote(tmp_path: Path) -> None:
     assert "<script>" not in RunResult(RunRecords(), scenario).save_html(tmp_path / "x.html").read_text(
         encoding="utf-8"
     )
+
+
+def test_the_page_says_first_what_matters_and_what_its_pictures_show(toy: RunResult) -> None:
+    text = page(toy)
+    assert text.index('class="figures"') < text.index("<h2>Numbers</h2>")
+    assert "prefers-color-scheme: dark" in text
+    assert 'alt="Cumulative distributions of 60 requests: TTFT ' in text
+    assert 'alt="Over ' in text and "2 to 5 workers" in text
