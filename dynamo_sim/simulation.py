@@ -16,7 +16,7 @@ from dynamo_sim.fleet.startup import startup_durations
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.report.unserved import unserved_warnings
-from dynamo_sim.routing.round_robin import RoundRobin
+from dynamo_sim.routing.build import build_router
 from dynamo_sim.scenario.specs import Fleet as FleetSpec
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.aggregated import AggregatedServing, PoolOptions
@@ -159,7 +159,9 @@ def _run(
             fleet,
             source,
             collector,
-            router=RoundRobin(waits_for_workers=controller is not None and controller.waits_for_workers),
+            router=build_router(
+                scenario.routing, waits_for_workers=controller is not None and controller.waits_for_workers
+            ),
             controller=controller,
             options=_pool_options(wanted, scenario.seed),
             max_passes=limits.max_stretch_passes,
