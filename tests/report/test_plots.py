@@ -252,3 +252,42 @@ def test_dollar_signs_in_names_are_no_formulas() -> None:
 def test_an_unknown_picture_is_refused(toy: RunResult) -> None:
     with pytest.raises(ValueError, match="no picture 'zz'; there are latency, ttft_over_time, timeline"):
         toy.plot.png("zz")
+
+
+def test_a_timeline_without_passes_has_no_empty_panel() -> None:
+    titles = [ax.get_title("left") for ax in RunResult(no_passes()).plot.figure("timeline").axes]
+    assert [title.split(":")[0].strip() for title in titles] == [
+        "Request rate",
+        "Workers by state",
+        "Queue",
+    ]
+
+
+@pytest.mark.parametrize("metric", ["latency", "latency_over_time"])
+def test_two_runs_on_one_axes_have_colours_and_names_of_their_own(toy: RunResult, metric: str) -> None:
+    ax, other = axes()[0], RunResult(toy_run(60), ToyScenario(sla(60.0, 20.0, 2000.0)))
+    getattr(toy.plot, metric)(ax)
+    getattr(other.plot, metric)(ax)
+    labels = legend(ax)
+    assert len(set(labels)) == len(labels)
+    first = [label for label in labels if label.startswith("toy ") and not label.startswith("toy (2)")]
+    second = [label for label in labels if label.startswith("toy (2) ")]
+    assert first and second and len(first) + len(second) == len(labels)
+
+
+def test_curves_of_two_runs_have_different_colours(toy: RunResult) -> None:
+    ax = axes()[0]
+    toy.plot.latency(ax)
+    toy.plot.latency(ax)
+    curves = [line for line in ax.get_lines() if str(line.get_label()).startswith(("toy", "T", "E"))]
+    colours = {line.get_color() for line in curves if len(line.get_xdata()) > 2}  # type: ignore[arg-type]
+    assert len(colours) == 6
+
+
+def test_titles_are_not_cut_on_axes_of_the_caller(toy: RunResult) -> None:
+    figure = Figure(figsize=(6, 3))
+    ax = figure.subplots()
+    toy.plot.latency(ax)
+    figure.draw_without_rendering()
+    title = ax._left_title.get_window_extent()  # type: ignore[attr-defined]
+    assert title.y1 <= figure.bbox.y1 and title.x1 <= figure.bbox.x1

@@ -17,7 +17,7 @@ from dynamo_sim.report.decision_metrics import Series, metric_groups
 from dynamo_sim.report.plots.decisions import MAX_PANELS, draw_decisions
 from dynamo_sim.report.plots.gantt import draw_gantt
 from dynamo_sim.report.plots.latency import draw_distributions, draw_over_time
-from dynamo_sim.report.plots.timeline import draw_timeline
+from dynamo_sim.report.plots.timeline import draw_timeline, has_memory
 from dynamo_sim.text import shown
 
 if TYPE_CHECKING:
@@ -41,9 +41,12 @@ class Plots:
         self._result = result
 
     def latency(self, ax: Axes | None = None) -> Axes:
-        """Cumulative distributions of TTFT, TPOT (mean gap between tokens) and E2E latency, with bounds."""
+        """Cumulative distributions of TTFT, TPOT (mean gap between tokens) and E2E latency, with bounds.
+
+        Axes that show another run already get this one in other colours, each with its name.
+        """
         ax = _one_axes(ax, LATENCY_SIZE)
-        return draw_distributions(ax, self._result.columns, self._result.sla)
+        return draw_distributions(ax, self._result.columns, self._result.sla, self._name)
 
     def latency_over_time(self, ax: Axes | None = None, metric: str = "ttft") -> Axes:
         """A latency by time of arrival: p50, p90 and p99 of time bins.
@@ -56,7 +59,7 @@ class Plots:
             ValueError: there is no such metric.
         """
         ax = _one_axes(ax, LATENCY_SIZE)
-        return draw_over_time(ax, self._result.columns, metric, self._result.sla)
+        return draw_over_time(ax, self._result.columns, metric, self._result.sla, self._name)
 
     def timeline(self, axes: Sequence[Axes] | np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """Request rate, workers by state, queue length and KV cache in use, over time.
@@ -84,8 +87,12 @@ class Plots:
 
     @property
     def timeline_panels(self) -> int:
-        """Axes of the timeline: four, and up to three for what a policy looked at."""
-        return TIMELINE_PANELS + len(self._metrics)
+        """Axes of the timeline: three, one if passes were recorded, up to three for metrics of a policy."""
+        return TIMELINE_PANELS - (not has_memory(self._result)) + len(self._metrics)
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self._result.scenario, "name", None) or "run")
 
     @cached_property
     def _metrics(self) -> list[list[Series]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -56,6 +57,41 @@ def tidy(ax: Axes) -> None:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.tick_params(labelsize=9)
+
+
+MAGENTA, BROWN = "#CC79A7", "#8C564B"
+
+PALETTES = (
+    (BLUE, VERMILION, GREEN),
+    (MAGENTA, BROWN, ORANGE),
+    (INK, GREY, SKY),
+)
+"""Colours of the first, second and third run on one Axes; a fourth begins anew."""
+
+_RUNS: WeakKeyDictionary[Axes, list[str]] = WeakKeyDictionary()
+
+
+def add_run(ax: Axes, name: str) -> tuple[int, str]:
+    """Note that a run is drawn on axes.
+
+    Returns:
+        How many are there already, and how to begin its labels: empty for the first. The labels of the first are
+        given its name when there is a second.
+    """
+    runs = _RUNS.setdefault(ax, [])
+    place = len(runs)
+    runs.append(name if name not in runs else f"{name} ({place + 1})")
+    if place == 1 and (legend := ax.get_legend()) is not None:
+        for handle in legend.legend_handles:
+            if handle is not None:
+                handle.set_label(f"{runs[0]} {handle.get_label()}")
+    return place, f"{runs[place]} " if place else ""
+
+
+def earlier_handles(ax: Axes, place: int) -> list[Any]:
+    """What the legend explains of the runs before the one at ``place``."""
+    legend = ax.get_legend()
+    return [] if not place or legend is None else [h for h in legend.legend_handles if h is not None]
 
 
 def whole_numbers(axis: Any) -> None:
@@ -115,6 +151,11 @@ def bound_line(ax: Axes, axis: str, bound_ms: float, name: str, colour: str) -> 
 
 def title_and_legend(ax: Axes, title: str, handles: list[Any] | None = None) -> None:
     """Put the legend between the title and the data, in as many columns as fit: it can hide neither."""
+    figure = ax.get_figure(root=True)
+    if figure is not None and figure.get_layout_engine() is None:
+        figure.set_layout_engine(
+            "constrained"
+        )  # the title and the legend would be cut at the edge of the figure
     found = handles if handles is not None else ax.get_legend_handles_labels()[0]
     if not found:
         ax.set_title(title, loc="left")

@@ -18,7 +18,6 @@ from dynamo_sim.report.plots.style import (
     BLUE,
     GREY,
     INK,
-    NO_PASSES,
     ORANGE,
     SKY,
     VERMILION,
@@ -39,8 +38,13 @@ STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("leaving", GREY,
 """State of a worker, its colour and its hatch."""
 
 
+def has_memory(result: RunTables) -> bool:
+    """Whether it is known how full the KV pools were: forward passes have been recorded."""
+    return bool(result.has_passes and result.records.total_kv_tokens)
+
+
 def draw_timeline(axes: Sequence[Axes], result: RunTables, metrics: Sequence[list[Series]] = ()) -> None:
-    """Fill four axes, and one for each group of ``metrics``, top to bottom.
+    """Fill three axes, one more where `has_memory`, and one for each group of ``metrics``, top to bottom.
 
     They are given the same time axis, whether or not they share it.
     """
@@ -51,8 +55,9 @@ def draw_timeline(axes: Sequence[Axes], result: RunTables, metrics: Sequence[lis
     _workers(axes[1], result, end_ms, unit_ms)
     for ax, group in zip(axes[2:], metrics, strict=False):
         draw_metric(ax, group, result.decisions, 1000.0 / unit_ms)
-    _queue(axes[-2], result, end_ms, unit_ms)
-    _memory(axes[-1], result, end_ms, unit_ms)
+    _queue(axes[2 + len(metrics)], result, end_ms, unit_ms)
+    if has_memory(result):
+        _memory(axes[-1], result, end_ms, unit_ms)
     for ax in axes:
         ax.set_xlim(0.0, end_ms / unit_ms)
     axes[-1].set_xlabel(f"time ({unit})")
@@ -146,9 +151,6 @@ def _queue(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
 
 def _memory(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
     title, records = "KV cache in use", result.records
-    if not result.has_passes or not records.total_kv_tokens:
-        say(ax, title, NO_PASSES)
-        return
     passes = result.pass_columns
     edges = np.linspace(0.0, end_ms, SAMPLES + 1)
     start_ms, ended_ms, used = passes["start_ms"], passes["end_ms"], passes["used_kv_tokens"]
