@@ -79,16 +79,18 @@ def add_parser(subparsers: Any) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     """Check every variant before the first one runs."""
     from dynamo_sim.cli.loading import naming
-    from dynamo_sim.cli.variants import variants
+    from dynamo_sim.cli.variants import refuse_equal_runs, variants
     from dynamo_sim.errors import SimulationError
 
     chosen = list(variants(arguments.scenarios, arguments.overrides, arguments.vary))
+    if arguments.vary:
+        refuse_equal_runs([(label, scenario) for label, _, scenario in chosen])
     from dynamo_sim.simulation import run
 
     results: list[tuple[str, RunResult]] = []
-    for label, path, scenario in chosen:
+    for number, (label, path, scenario) in enumerate(chosen, start=1):
         if sys.stderr.isatty():
-            print(f"running {label} ...", file=sys.stderr)
+            print(f"running {label} ({number}/{len(chosen)}) ...", file=sys.stderr)
         try:
             with naming(path):
                 results.append((label, run(scenario)))
@@ -103,6 +105,10 @@ def handle(arguments: argparse.Namespace) -> int:
     else:
         _print(results)
     from dynamo_sim.report.conditions import unequal_pools_warning
+    from dynamo_sim.scenario.effects import notes
+
+    for note in dict.fromkeys(note for _, result in results for note in notes(result.scenario)):
+        print(f"Note: {note}", file=sys.stderr if arguments.json else sys.stdout)
 
     if unequal := unequal_pools_warning([result.scenario for _, result in results]):
         print(f"Warning: {unequal}", file=sys.stderr if arguments.json else sys.stdout)

@@ -67,6 +67,7 @@ def handle(arguments: argparse.Namespace) -> int:
     from dynamo_sim.report.saving import is_result
     from dynamo_sim.report.unserved import all_rejected
     from dynamo_sim.scenario import load_scenario
+    from dynamo_sim.scenario.effects import notes
 
     scenario = load_scenario(arguments.scenario, arguments.overrides)
     if arguments.no_plots:
@@ -86,6 +87,8 @@ def handle(arguments: argparse.Namespace) -> int:
     _write(result, folder, arguments.html)
     if arguments.json:
         print(json.dumps(_finite(summary), indent=2, allow_nan=False))
+        for note in notes(scenario):
+            print(f"Note: {note}", file=sys.stderr)
         for warning in result.warnings:
             print(f"Warning: {warning}", file=sys.stderr)
     elif not arguments.quiet:
@@ -158,7 +161,7 @@ def _run(scenario: Scenario, show_progress: bool) -> RunResult:
 def _print_table(result: RunResult, summary: Summary) -> None:
     from dynamo_sim.report.conditions import condition_lines
     from dynamo_sim.report.table import nothing_served, print_table
-    from dynamo_sim.scenario.checks import notes
+    from dynamo_sim.scenario.effects import notes
 
     if nothing := nothing_served(summary):
         print(nothing)

@@ -21,7 +21,7 @@ def handle(arguments: argparse.Namespace) -> int:
     """Check every file, also after a bad one; 2 if any is bad."""
     from dynamo_sim.cli.loading import load_and_build
     from dynamo_sim.errors import ScenarioError
-    from dynamo_sim.scenario.checks import notes
+    from dynamo_sim.scenario.effects import notes
     from dynamo_sim.text import print_error, printable
 
     bad = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,26 @@ def variants(
             short = [f"{key}={axis.names[at]}" for key, (axis, at) in zip(keys, chosen, strict=True)]
             names = [scenario.name] if len(files) > 1 or not short else []
             yield " ".join([*names, *short]), file, scenario.with_(**{"report.passes": False})
+
+
+def refuse_equal_runs(labelled: Sequence[tuple[str, Scenario]]) -> None:
+    """Refuse variants that differ only in how they are written, or in keys without effect: equal columns mislead.
+
+    Raises:
+        ScenarioError: two of them would be the same run; the keys are named.
+    """
+    from dynamo_sim.scenario.effects import effective, without_effect
+
+    first: dict[str, tuple[str, Scenario]] = {}
+    for label, scenario in labelled:
+        other, twin = first.setdefault(json.dumps(effective(scenario), sort_keys=True), (label, scenario))
+        if twin is scenario:
+            continue
+        idle = dict([*without_effect(twin), *without_effect(scenario)])
+        raise ScenarioError(
+            f"--vary: {cut(other)} and {cut(label)} would be the same run",
+            *(f"--vary {key}: {reason}" for key, reason in idle.items()),
+        )
 
 
 def _axis(text: str) -> Axis:

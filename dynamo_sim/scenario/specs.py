@@ -6,116 +6,28 @@ import copy
 import math
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.scenario import dotted_keys
-from dynamo_sim.scenario.autoscaler.parts import Workers
 from dynamo_sim.scenario.autoscaler.section import Autoscaler
-from dynamo_sim.scenario.base import NonNegative, PositiveCount, Problems, Spec
+from dynamo_sim.scenario.base import Problems, Spec
 from dynamo_sim.scenario.checks import conflicts
-from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.explain import explain
 from dynamo_sim.scenario.files import BASE_DIR
-from dynamo_sim.scenario.startup import Startup
+from dynamo_sim.scenario.sections import (
+    Fleet,
+    KvRouting,
+    Limits,
+    Report,
+    RoundRobinRouting,
+    Routing,
+    ScalingStep,
+    Sla,
+)
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
-
-
-class Fleet(Spec):
-    """The workers a run starts with."""
-
-    workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] = 1
-    """Workers at time 0, all ready."""
-
-    engine: EngineArgs = EngineArgs()
-    """What each of them is."""
-
-    startup: Startup | None = None
-    """How long added workers take to start, when it differs from one to the next; instead of engine.startup_time."""
-
-    drain_grace_s: NonNegative | None = None
-    """Seconds a worker that is taken away may go on with what it has; then it is killed and its requests fail.
-    null = it finishes everything."""
-
-    @property
-    def expected_startup_s(self) -> float:
-        """How long a new worker is expected to take until it serves."""
-        return (self.engine.startup_time or 0.0) if self.startup is None else self.startup.expected_s
-
-
-class RoundRobinRouting(Spec):
-    """Each request goes to the next worker in turn."""
-
-    mode: Literal["round_robin"]
-    """How workers are chosen."""
-
-
-class KvRouting(Spec):
-    """Each request goes where its prefix is cached and the load is low."""
-
-    mode: Literal["kv_router"]
-    """How workers are chosen."""
-
-
-Routing = Annotated[RoundRobinRouting | KvRouting, Field(discriminator="mode")]
-"""Add a way of routing by adding its model here."""
-
-
-class ScalingStep(Spec):
-    """One look at the fleet, at a time of its own."""
-
-    at_ms: NonNegative
-    """When, in virtual time."""
-
-    workers: Workers | None = None
-    """Workers wanted from then on, starting ones included; null = look, and change nothing."""
-
-
-class Limits(Spec):
-    """What bounds a run."""
-
-    max_sim_time_ms: NonNegative | None = None
-    """Virtual time at which the run stops; only for traces, and not with scaling. null = run to the end."""
-
-    concurrency: PositiveCount | None = None
-    """Closed loop with that many requests, or conversations, at once; null = open loop."""
-
-    max_stretch_passes: PositiveCount = 1_000_000
-    """Most passes computed in one step; 1 computes each on its own. Changes the speed, never an answer."""
-
-
-class Sla(Spec):
-    """Latency bounds a request must keep to count as good; null = no bound."""
-
-    ttft_ms: NonNegative | None = None
-    """Time to first token."""
-
-    itl_ms: NonNegative | None = None
-    """Mean time between tokens."""
-
-    e2e_ms: NonNegative | None = None
-    """Time from arrival to last token."""
-
-    @property
-    def is_given(self) -> bool:
-        """Whether there is any bound, so that goodput is reported."""
-        return not (self.ttft_ms is None and self.itl_ms is None and self.e2e_ms is None)
-
-
-class Report(Spec):
-    """What is recorded and written."""
-
-    passes: bool = True
-    """Record every forward pass."""
-
-    requests_format: Literal["parquet", "csv"] = "parquet"
-    """File format of the rows of requests and passes."""
-
-    plots: bool = True
-    """Draw the pictures."""
 
 
 class Scenario(Spec):
@@ -155,7 +67,9 @@ class Scenario(Spec):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Scenario:
-        found = conflicts(self)
+        found = conflicts(
+            self.workload, self.fleet, self.routing, self.scaling, self.autoscaler, self.limits, self.sla
+        )
         if found:
             raise Problems(found)
         self._base_dir = (info.context or {}).get(BASE_DIR)

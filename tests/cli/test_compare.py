@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from dynamo_sim.cli import main
-from dynamo_sim.cli.variants import variants
+from dynamo_sim.cli.variants import refuse_equal_runs, variants
+from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario import Scenario
 
 SCENARIO = """
 name: small
@@ -192,3 +194,26 @@ def test_a_variant_that_cannot_run_is_named(scenario: str, capsys: pytest.Captur
     pools = ["--vary", "fleet.engine.num_gpu_blocks=64,4"]
     assert main(["compare", scenario, *answers, *pools]) == 1
     assert "num_gpu_blocks=4: request 0 can never finish" in capsys.readouterr().err
+
+
+def test_variants_that_differ_only_in_a_key_without_effect_are_refused() -> None:
+    load = {"kind": "synthetic", "input_tokens": 10, "output_tokens": 2, "request_count": 3}
+
+    def of(system: str) -> Scenario:
+        return Scenario.from_dict(
+            {"name": "x", "workload": load, "fleet": {"engine": {"aic_system": system}}}
+        )
+
+    with pytest.raises(ScenarioError, match=r"would be the same run\n.*fleet\.engine\.aic_system: only for"):
+        refuse_equal_runs([("a", of("h100")), ("b", of("h200"))])
+
+
+def test_variants_that_are_written_differently_and_mean_the_same_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(
+        "name: x\nworkload: {kind: synthetic, input_tokens: 1, output_tokens: 1, request_count: 1}\n"
+    )
+    assert main(["compare", str(file), "--vary", "fleet.workers=4,04"]) == 2
+    assert "would be the same run" in capsys.readouterr().err

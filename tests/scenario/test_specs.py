@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import EngineArgs, Scenario, SyntheticWorkload, TraceWorkload, load_scenario
-from dynamo_sim.scenario.checks import notes
+from dynamo_sim.scenario.effects import notes
 from dynamo_sim.scenario.files import existing_path
 from dynamo_sim.scenario.yaml_source import plain_scalar, read_yaml
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from dynamo_sim.scenario import load_scenario
-from dynamo_sim.scenario.checks import notes
+from dynamo_sim.scenario.effects import notes
 from dynamo_sim.scenario.schema import scenario_schema, scenario_schema_text
 from dynamo_sim.timing.profile_grid import ARRAYS
 from dynamo_sim.timing.profile_source import load_profile

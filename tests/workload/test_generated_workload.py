@@ -14,7 +14,7 @@ from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.random_streams import stream
 from dynamo_sim.scenario import Scenario
-from dynamo_sim.scenario.checks import notes
+from dynamo_sim.scenario.effects import notes
 from dynamo_sim.simulation import run
 from dynamo_sim.workload.build import build_source
 from tests.workload.generated_loads import requests, scenario

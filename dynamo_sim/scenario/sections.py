@@ -1,0 +1,107 @@
+"""The short sections of a scenario: the fleet, routing, the scaling script, limits, the SLA and the report."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dynamo_sim.limits import MAX_WORKERS
+from dynamo_sim.scenario.autoscaler.parts import Workers
+from dynamo_sim.scenario.base import NonNegative, PositiveCount, Spec
+from dynamo_sim.scenario.engine_args import EngineArgs
+from dynamo_sim.scenario.startup import Startup
+
+
+class Fleet(Spec):
+    """The workers a run starts with."""
+
+    workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] = 1
+    """Workers at time 0, all ready."""
+
+    engine: EngineArgs = EngineArgs()
+    """What each of them is."""
+
+    startup: Startup | None = None
+    """How long added workers take to start, when it differs from one to the next; instead of engine.startup_time."""
+
+    drain_grace_s: NonNegative | None = None
+    """Seconds a worker that is taken away may go on with what it has; then it is killed and its requests fail.
+    null = it finishes everything."""
+
+    @property
+    def expected_startup_s(self) -> float:
+        """How long a new worker is expected to take until it serves."""
+        return (self.engine.startup_time or 0.0) if self.startup is None else self.startup.expected_s
+
+
+class RoundRobinRouting(Spec):
+    """Each request goes to the next worker in turn."""
+
+    mode: Literal["round_robin"]
+    """How workers are chosen."""
+
+
+class KvRouting(Spec):
+    """Each request goes where its prefix is cached and the load is low."""
+
+    mode: Literal["kv_router"]
+    """How workers are chosen."""
+
+
+Routing = Annotated[RoundRobinRouting | KvRouting, Field(discriminator="mode")]
+"""Add a way of routing by adding its model here."""
+
+
+class ScalingStep(Spec):
+    """The size of the fleet from one time on."""
+
+    at_ms: NonNegative
+    """When, in virtual time."""
+
+    workers: Workers | None = None
+    """Desired workers from then on, starting ones included; null = change nothing."""
+
+
+class Limits(Spec):
+    """What bounds a run."""
+
+    max_sim_time_ms: NonNegative | None = None
+    """Virtual time at which the run stops; only for traces, and not with scaling. null = run to the end."""
+
+    concurrency: PositiveCount | None = None
+    """Closed loop with that many requests, or conversations, at once; null = open loop."""
+
+    max_stretch_passes: PositiveCount = 1_000_000
+    """Most passes computed in one step; 1 computes each on its own. Changes the speed, never an answer."""
+
+
+class Sla(Spec):
+    """Latency bounds a request must keep to count as good; null = no bound."""
+
+    ttft_ms: NonNegative | None = None
+    """Time to first token."""
+
+    itl_ms: NonNegative | None = None
+    """Mean time between tokens."""
+
+    e2e_ms: NonNegative | None = None
+    """Time from arrival to last token."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is any bound, so that goodput is reported."""
+        return not (self.ttft_ms is None and self.itl_ms is None and self.e2e_ms is None)
+
+
+class Report(Spec):
+    """What is recorded and written."""
+
+    passes: bool = True
+    """Record every forward pass."""
+
+    requests_format: Literal["parquet", "csv"] = "parquet"
+    """File format of the rows of requests and passes."""
+
+    plots: bool = True
+    """Draw the pictures."""
