@@ -254,8 +254,8 @@ class _Handle:
         workers = []
         for worker_id in fleet.workers:
             phase = WorkerPhase.READY
-            if worker_id in fleet.leaving:
-                phase = WorkerPhase.LEAVING
+            if worker_id in fleet.draining:
+                phase = WorkerPhase.DRAINING
             elif worker_id in fleet.starting:
                 phase = WorkerPhase.LOADING
             tally = tallies[worker_id]

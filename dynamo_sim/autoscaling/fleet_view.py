@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,8 +19,11 @@ class WorkerPhase(Enum):
     LOADING = "loading"
     WARMING = "warming"
     READY = "ready"
-    LEAVING = "leaving"
+    DRAINING = "draining"
     FAILED = "failed"
+
+    LEAVING = DRAINING
+    """The earlier name of `DRAINING`."""
 
     @property
     def is_pending(self) -> bool:
@@ -64,7 +68,7 @@ class FleetView:
     """The workers of a fleet, ascending by id, and what follows from them.
 
     Attributes:
-        workers: all that exist, leaving ones included.
+        workers: all that exist, draining ones included.
         startup_s: how long a new worker is expected to take until it is ready.
         gpus_per_worker: GPUs one worker occupies.
     """
@@ -75,11 +79,16 @@ class FleetView:
 
     @classmethod
     def of(
-        cls, active: int, starting: int = 0, leaving: int = 0, now_s: float = 0.0, **more: Any
+        cls, active: int, starting: int = 0, draining: int = 0, now_s: float = 0.0, **more: Any
     ) -> FleetView:
         """A fleet made up from counts, for tests and notebooks."""
+        if "leaving" in more:
+            warnings.warn("leaving of a FleetView is now called draining", DeprecationWarning, stacklevel=2)
+            draining = more.pop("leaving")
         phases = (
-            [WorkerPhase.READY] * active + [WorkerPhase.LOADING] * starting + [WorkerPhase.LEAVING] * leaving
+            [WorkerPhase.READY] * active
+            + [WorkerPhase.LOADING] * starting
+            + [WorkerPhase.DRAINING] * draining
         )
         return cls(
             tuple(
@@ -109,9 +118,15 @@ class FleetView:
         return sum(worker.phase.is_starting for worker in self.workers)
 
     @property
-    def leaving(self) -> int:
+    def draining(self) -> int:
         """Workers that finish what they have and go."""
-        return sum(worker.phase is WorkerPhase.LEAVING for worker in self.workers)
+        return sum(worker.phase is WorkerPhase.DRAINING for worker in self.workers)
+
+    @property
+    def leaving(self) -> int:
+        """What `draining` was called before."""
+        warnings.warn("leaving of a FleetView is now called draining", DeprecationWarning, stacklevel=2)
+        return self.draining
 
     @property
     def effective(self) -> int:

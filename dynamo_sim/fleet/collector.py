@@ -48,14 +48,14 @@ class Collector:
         now_ms: float,
         active: int,
         starting: int,
-        leaving: int,
+        draining: int,
         cause: FleetCause,
         worker_ids: tuple[int, ...] = (),
     ) -> None:
         """Note the size of the fleet from ``now_ms`` on."""
         self.worker_time_until(now_ms)
-        self._workers = active + starting + leaving
-        self.records.fleet.append(FleetChange(now_ms, active, starting, leaving, cause, worker_ids))
+        self._workers = active + starting + draining
+        self.records.fleet.append(FleetChange(now_ms, active, starting, draining, cause, worker_ids))
 
     def worker_time_until(self, now_ms: float) -> None:
         """Add up the time of the workers that exist (`spec 01, 12`)."""

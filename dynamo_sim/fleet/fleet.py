@@ -72,7 +72,7 @@ class WorkerState:
 class Fleet:
     """Workers of one stage, in ascending id order. It knows no clock; times come in as arguments.
 
-    Workers get ids 0, 1, 2, ... that are never used again. Three sets of ids: all, starting (ready later) and leaving
+    Workers get ids 0, 1, 2, ... that are never used again. Three sets of ids: all, starting (ready later) and draining
     (marked for removal); *active* is all others. The first workers are active at once, whatever the startup time.
 
     Args:
@@ -99,7 +99,7 @@ class Fleet:
         self.startup_time_s = startup_time_s
         self.workers: dict[int, Worker] = {}
         self.starting: set[int] = set()
-        self.leaving: set[int] = set()
+        self.draining: set[int] = set()
         self.in_flight = 0
         self.busy_count = 0
         self._make_scheduler = make_scheduler
@@ -121,16 +121,16 @@ class Fleet:
 
     def mark_for_removal(self, worker_id: int) -> None:
         """Let a worker finish what it has and leave; it gets nothing new."""
-        self.leaving.add(worker_id)
+        self.draining.add(worker_id)
         self._active = None
 
     def try_remove_drained(self) -> list[int]:
-        """Remove the leaving workers that have nothing left to do; their ids, ascending."""
+        """Remove the draining workers that have nothing left to do; their ids, ascending."""
         removed = []
-        for worker_id in sorted(self.leaving):
+        for worker_id in sorted(self.draining):
             worker = self.workers.get(worker_id)
             if worker is None:
-                self.leaving.discard(worker_id)
+                self.draining.discard(worker_id)
             elif worker.is_drained:
                 self._drop(worker_id)
                 removed.append(worker_id)
@@ -159,9 +159,9 @@ class Fleet:
         return lost
 
     def active_worker_ids(self) -> tuple[int, ...]:
-        """Ids that are neither starting nor leaving, ascending."""
+        """Ids that are neither starting nor draining, ascending."""
         if self._active is None:
-            self._active = tuple(i for i in self.workers if i not in self.starting and i not in self.leaving)
+            self._active = tuple(i for i in self.workers if i not in self.starting and i not in self.draining)
         return self._active
 
     @property
@@ -171,7 +171,7 @@ class Fleet:
 
     @property
     def worker_count(self) -> int:
-        """All workers, starting and leaving ones included."""
+        """All workers, starting and draining ones included."""
         return len(self.workers)
 
     @property
@@ -339,5 +339,5 @@ class Fleet:
     def _drop(self, worker_id: int) -> None:
         del self.workers[worker_id]
         self.starting.discard(worker_id)
-        self.leaving.discard(worker_id)
+        self.draining.discard(worker_id)
         self._active = None

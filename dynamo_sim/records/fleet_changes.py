@@ -42,6 +42,6 @@ class FleetChange:
     at_ms: float
     active: int
     starting: int
-    leaving: int
+    draining: int
     cause: FleetCause
     worker_ids: tuple[int, ...] = ()

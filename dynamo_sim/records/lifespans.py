@@ -16,14 +16,14 @@ class Lifespan:
         worker_id: who.
         since_ms: when it was made.
         active_ms: from when it took requests; None if it never did.
-        leaving_ms: from when it only finished what it had; None if it was never marked for removal.
+        draining_ms: from when it only finished what it had; None if it was never marked for removal.
         until_ms: when it was gone; the end of the run for those that stayed.
     """
 
     worker_id: int
     since_ms: float
     active_ms: float | None
-    leaving_ms: float | None
+    draining_ms: float | None
     until_ms: float
 
     @property
@@ -51,5 +51,5 @@ def lifespans(changes: Sequence[FleetChange], end_ms: float) -> list[Lifespan]:
             elif cause is FleetCause.READY:
                 span.active_ms = at_ms
             else:
-                span.leaving_ms = at_ms
+                span.draining_ms = at_ms
     return [found[worker_id] for worker_id in sorted(found)]

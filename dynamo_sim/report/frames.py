@@ -76,7 +76,7 @@ def _by_end(end_ms: NDArray[np.float64], worker_id: NDArray[np.int64]) -> NDArra
 def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:
     """One row a change of the fleet, the first being its state at 0.
 
-    Columns: ``at_ms``; how many workers are ``active``, ``starting`` and ``leaving`` from then on; ``cause``
+    Columns: ``at_ms``; how many workers are ``active``, ``starting`` and ``draining`` from then on; ``cause``
     (`FleetCause`); ``worker_ids``, a tuple of those it happened to.
     """
     return pd.DataFrame(
@@ -84,7 +84,7 @@ def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:
             "at_ms": np.array([c.at_ms for c in changes], dtype=np.float64),
             "active": np.array([c.active for c in changes], dtype=np.int64),
             "starting": np.array([c.starting for c in changes], dtype=np.int64),
-            "leaving": np.array([c.leaving for c in changes], dtype=np.int64),
+            "draining": np.array([c.draining for c in changes], dtype=np.int64),
             "cause": pd.array([c.cause.value for c in changes], dtype="string"),
             "worker_ids": pd.Series([c.worker_ids for c in changes], dtype=object),
         }

@@ -160,7 +160,7 @@ class AggregatedServing:
             if self.traffic is not None:
                 self._note_traffic(ended)
             self._progress.ended(len(ended))
-        if pool.fleet.leaving:
+        if pool.fleet.draining:
             pool.remove_drained()
         if ended and not pool.fleet.in_flight and self._is_over():
             self._stop()
@@ -198,7 +198,7 @@ class AggregatedServing:
             and not self._tick_due
             and not self._instant.is_scheduled
             and not self.source.hears_endings
-            and not self.pool.fleet.leaving
+            and not self.pool.fleet.draining
             and self.clock.is_settled
         )
 
@@ -245,7 +245,7 @@ class AggregatedServing:
                     changed = True
             if fleet.idle_with_work:
                 changed |= self._start_passes()
-            if fleet.leaving:
+            if fleet.draining:
                 changed |= pool.remove_drained()
             if self._tick_due and not instant and self.clock.is_settled:
                 self._tick_due = False

@@ -22,6 +22,13 @@ def test_classes_answer_to_their_earlier_names(earlier: str, name: str) -> None:
         assert getattr(dynamo_sim.autoscaling, earlier) is getattr(dynamo_sim.autoscaling, name)
 
 
+def test_a_fleet_view_answers_to_leaving() -> None:
+    with pytest.warns(DeprecationWarning, match="now called draining"):
+        view = dynamo_sim.autoscaling.FleetView.of(1, leaving=2)
+    with pytest.warns(DeprecationWarning, match="now called draining"):
+        assert view.leaving == view.draining == 2
+
+
 def test_other_names_are_none() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = dynamo_sim.autoscaling.Nothing

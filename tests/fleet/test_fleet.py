@@ -83,7 +83,7 @@ def test_a_marked_worker_drains_before_it_leaves() -> None:
     assert pool.try_remove_drained() == [1]
 
 
-def test_leaving_workers_are_not_taken_back() -> None:
+def test_draining_workers_are_not_taken_back() -> None:
     pool = fleet(2)
     pool.dispatch(1, request())
     pool.apply_target_count(1)

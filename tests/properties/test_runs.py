@@ -111,7 +111,7 @@ def test_blocks_never_leak_and_worker_ids_are_never_used_again(seed: int) -> Non
         assert scheduler.request_count == 0
     seen: set[int] = set()
     for change in collector.records.fleet:
-        assert change.active >= 0 and change.starting >= 0 and change.leaving >= 0
+        assert change.active >= 0 and change.starting >= 0 and change.draining >= 0
         if change.cause in ("start", "added"):
             assert seen.isdisjoint(change.worker_ids)
             seen.update(change.worker_ids)
@@ -147,10 +147,10 @@ def test_lifespans_fleet_counts_and_worker_seconds_agree(seed: int) -> None:
         if following is not None and following.at_ms == change.at_ms:
             continue
         exist = [span for span in spans if span.since_ms <= change.at_ms < span.until_ms]
-        draining = [s for s in exist if s.leaving_ms is not None and s.leaving_ms <= change.at_ms]
+        draining = [s for s in exist if s.draining_ms is not None and s.draining_ms <= change.at_ms]
         if change.at_ms < records.end_ms:
-            assert len(exist) == change.active + change.starting + change.leaving
-            assert len(draining) == change.leaving
+            assert len(exist) == change.active + change.starting + change.draining
+            assert len(draining) == change.draining
 
 
 def test_a_killed_worker_is_gone_when_it_is_killed() -> None:

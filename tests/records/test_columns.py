@@ -117,8 +117,8 @@ def test_lives_of_workers_follow_the_changes_of_the_fleet() -> None:
         FleetChange(40.0, 1, 0, 0, FleetCause.REMOVED, (0,)),
     ]
     first, second, third = lifespans(changes, 100.0)
-    assert (first.since_ms, first.active_ms, first.leaving_ms, first.until_ms) == (0.0, 0.0, 30.0, 40.0)
-    assert (second.since_ms, second.active_ms, second.leaving_ms, second.until_ms) == (
+    assert (first.since_ms, first.active_ms, first.draining_ms, first.until_ms) == (0.0, 0.0, 30.0, 40.0)
+    assert (second.since_ms, second.active_ms, second.draining_ms, second.until_ms) == (
         10.0,
         20.0,
         None,

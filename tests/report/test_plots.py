@@ -143,7 +143,7 @@ def test_the_timeline_fills_four_axes(toy: RunResult) -> None:
     panels = axes(4)
     assert list(toy.plot.timeline(panels)) == panels
     assert [ax.get_ylabel() for ax in panels] == ["requests/s", "workers", "requests", "% of the pool"]
-    assert legend(panels[1]) == ["active", "starting", "leaving"]
+    assert legend(panels[1]) == ["active", "starting", "draining"]
     with pytest.raises(ValueError, match="needs 4 axes, got 3"):
         toy.plot.timeline(panels[:3])
 

@@ -149,16 +149,16 @@ def _lives(
     looks: dict[str, dict[str, Any]] = {
         "idle": {"facecolor": LIGHT_GREY, "edgecolor": "none"},
         "starting": {"facecolor": "white", "edgecolor": GREY, "hatch": "////"},
-        "leaving": {"facecolor": "#D2D2D2", "edgecolor": GREY, "hatch": "...."},
+        "draining": {"facecolor": "#D2D2D2", "edgecolor": GREY, "hatch": "...."},
     }
     spans: dict[str, list[tuple[int, float, float]]] = {state: [] for state in looks}
     for life in lives:
         ready_ms = life.until_ms if life.active_ms is None else life.active_ms
-        left_ms = life.until_ms if life.leaving_ms is None else life.leaving_ms
+        left_ms = life.until_ms if life.draining_ms is None else life.draining_ms
         for state, start_ms, end_ms in (
             ("starting", life.since_ms, ready_ms),
             ("idle", ready_ms, left_ms),
-            ("leaving", left_ms, life.until_ms),
+            ("draining", left_ms, life.until_ms),
         ):
             start_ms, end_ms = max(start_ms, window_ms[0]), min(end_ms, window_ms[1])
             if start_ms < end_ms:

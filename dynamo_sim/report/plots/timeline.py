@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SAMPLES = 400
-STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("leaving", GREY, "...."))
+STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("draining", GREY, "...."))
 """State of a worker, its colour and its hatch."""
 
 
@@ -156,7 +156,7 @@ def _memory(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
     start_ms, ended_ms, used = passes["start_ms"], passes["end_ms"], passes["used_kv_tokens"]
     serving = Level.of_values(
         [change.at_ms for change in records.fleet] or [0.0],
-        [change.active + change.leaving for change in records.fleet] or [1.0],
+        [change.active + change.draining for change in records.fleet] or [1.0],
     )
     workers = serving.means(edges)
     whole = Level.of_spans(start_ms, ended_ms, used).means(edges)

@@ -105,7 +105,7 @@ def test_loading_workers_are_missing_and_pending_ones_unready() -> None:
             WorkerView(0, WorkerPhase.READY, 0.0, 0.0),
             WorkerView(1, WorkerPhase.LOADING, 5.0),
             WorkerView(2, WorkerPhase.PULLING, 5.0),
-            WorkerView(3, WorkerPhase.LEAVING, 0.0, 0.0),
+            WorkerView(3, WorkerPhase.DRAINING, 0.0, 0.0),
             WorkerView(4, WorkerPhase.FAILED, 0.0),
         )
     )
@@ -130,7 +130,7 @@ def test_external_value_shrinks_while_workers_start() -> None:
 def test_external_value_counts_draining_workers_until_they_are_gone() -> None:
     policy = hpa(external("Value", 10), behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
     policy.decide(0, StaticView({"waiting": 10.0}), FleetView.of(1))
-    assert policy.decide(15, StaticView({"waiting": 5.0}), FleetView.of(1, leaving=9)).desired == 5
+    assert policy.decide(15, StaticView({"waiting": 5.0}), FleetView.of(1, draining=9)).desired == 5
 
 
 def test_external_average_value_counts_the_starting_ones_too() -> None:

@@ -63,7 +63,7 @@ class World:
         for view in sorted(staying, key=lambda w: (w.is_ready, -w.id))[: max(0, len(staying) - target)]:
             if view.is_ready:
                 self.workers[view.id] = WorkerView(
-                    view.id, WorkerPhase.LEAVING, view.created_s, view.ready_since_s
+                    view.id, WorkerPhase.DRAINING, view.created_s, view.ready_since_s
                 )
                 self.changes.append((now + self.chance.choice([5, 100, 400]), view.id, None))
             else:
@@ -74,7 +74,7 @@ class World:
         self.changes = [change for change in self.changes if change[0] > now]
         for at, worker, phase in due:
             view = self.workers.get(worker)
-            if view is None or (view.phase is WorkerPhase.LEAVING and phase is not None):
+            if view is None or (view.phase is WorkerPhase.DRAINING and phase is not None):
                 continue
             if phase is None:
                 del self.workers[worker]
@@ -153,9 +153,9 @@ def pods(fleet: FleetView) -> list[PlainPod]:
     found = []
     for w in fleet.workers:
         phase = {WorkerPhase.PULLING: "Pending", WorkerPhase.FAILED: "Failed"}.get(w.phase, "Running")
-        ready = w.phase in (WorkerPhase.READY, WorkerPhase.LEAVING)
+        ready = w.phase in (WorkerPhase.READY, WorkerPhase.DRAINING)
         since = w.ready_since_s if ready and w.ready_since_s is not None else w.created_s
-        found.append(PlainPod(w.id, phase, w.phase is WorkerPhase.LEAVING, ready, since, w.created_s))
+        found.append(PlainPod(w.id, phase, w.phase is WorkerPhase.DRAINING, ready, since, w.created_s))
     return found
 
 

@@ -109,6 +109,6 @@ def pods_of(fleet: FleetView) -> list[Pod]:
             pods.append(Pod(worker.id, "Running", worker.created_s, False, worker.created_s))
         else:
             since = worker.created_s if worker.ready_since_s is None else worker.ready_since_s
-            leaving = worker.phase is WorkerPhase.LEAVING
-            pods.append(Pod(worker.id, "Running", worker.created_s, True, since, leaving))
+            draining = worker.phase is WorkerPhase.DRAINING
+            pods.append(Pod(worker.id, "Running", worker.created_s, True, since, draining))
     return pods
