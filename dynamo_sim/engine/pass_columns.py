@@ -65,38 +65,55 @@ def columns_of(steps: Sequence[tuple[int, Step]]) -> Columns:
         being prompt tokens that were there before); ``output_tokens`` emitted; ``queued_requests`` that wait
         after the pass, new and preempted; ``used_kv_tokens`` held during it.
     """
-    lengths = np.fromiter((len(step.ends_ms) for _, step in steps), np.int64, len(steps))
+    parts = _parts(steps)
+    count = len(parts)
+    lengths = np.fromiter((len(ends_ms) for _, _, ends_ms, _, _ in parts), np.int64, count)
     total = int(lengths.sum())
     firsts = np.cumsum(lengths) - lengths
     within = np.arange(total) - np.repeat(firsts, lengths)
-    stats = [step.stats or PassStats() for _, step in steps]
+    stats = [part[4] for part in parts]
     # One call reads all fields of a step: this loop is most of the time that saving takes.
     numbers = chain.from_iterable(map(attrgetter(*FIELDS), stats))
-    table = np.fromiter(numbers, np.int64, len(steps) * len(FIELDS)).reshape(-1, len(FIELDS))
+    table = np.fromiter(numbers, np.int64, count * len(FIELDS)).reshape(-1, len(FIELDS))
     of_step = dict(zip(FIELDS, table.T, strict=True))
 
     def spread(values: Ints) -> Ints:
         return np.repeat(values, lengths)
 
-    ends = np.fromiter(chain.from_iterable(step.ends_ms for _, step in steps), np.float64, total)
+    ends = np.fromiter(chain.from_iterable(ends_ms for _, _, ends_ms, _, _ in parts), np.float64, total)
     starts = np.empty(total)
     starts[1:] = ends[:-1]
-    starts[firsts] = np.fromiter((step.start_ms for _, step in steps), np.float64, len(steps))
+    starts[firsts] = np.fromiter((start_ms for _, start_ms, _, _, _ in parts), np.float64, count)
     columns: Columns = {
-        "worker_id": spread(np.fromiter((worker_id for worker_id, _ in steps), np.int64, len(steps))),
+        "worker_id": spread(np.fromiter((worker_id for worker_id, _, _, _, _ in parts), np.int64, count)),
         "start_ms": starts,
         "end_ms": ends,
     }
     for name, source in COLUMNS.items():
         columns[name] = spread(of_step[source])
     columns["decode_kv_tokens"] = columns["decode_kv_tokens"] + within * spread(of_step["decode_kv_growth"])
-    columns["output_tokens"] = spread(np.fromiter((step.tokens for _, step in steps), np.int64, len(steps)))
+    columns["output_tokens"] = spread(np.fromiter((tokens for _, _, _, tokens, _ in parts), np.int64, count))
     columns["queued_requests"] = spread(of_step["num_queued_prefill"] + of_step["num_queued_decode"])
     opened = np.cumsum(_opened_blocks(stats, lengths, firsts, total))
     opened -= spread(opened[firsts])  # none is opened before the first pass of a step
     used = spread(of_step["first_used_tokens"]) + spread(of_step["block_tokens"]) * opened
     columns["used_kv_tokens"] = np.maximum(used, 0)  # SGLang can hold less than nothing: `spec 05, 12`
     return columns
+
+
+def _parts(
+    steps: Sequence[tuple[int, Step]],
+) -> list[tuple[int, float, Sequence[float], int, PassStats]]:
+    """Passes that share their statistics: worker, start of the first one, ends, tokens emitted in each, statistics."""
+    parts: list[tuple[int, float, Sequence[float], int, PassStats]] = []
+    for worker_id, step in steps:
+        ends_ms, stats = step.ends_ms, step.stats or PassStats()
+        if step.later_stats is None or len(ends_ms) == 1:
+            parts.append((worker_id, step.start_ms, ends_ms, step.tokens, stats))
+        else:
+            parts.append((worker_id, step.start_ms, ends_ms[:1], step.tokens, stats))
+            parts.append((worker_id, ends_ms[0], ends_ms[1:], step.tokens, step.later_stats))
+    return parts
 
 
 def _opened_blocks(stats: list[PassStats], lengths: Ints, firsts: Ints, total: int) -> Ints:

@@ -60,8 +60,9 @@ class Scheduler(Protocol):
     def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
         """Begin a pass at ``now_ms``, or a stretch of at most ``max_passes`` passes.
 
-        A stretch ends at the latest with the first pass that ends at or after ``until_ms``: the caller knows that
-        something happens to the worker then. Without it a stretch may be planned too far, and has to be cut.
+        With ``until_ms`` the caller knows what happens to the worker next, and when: a stretch ends at the latest with
+        the first pass that ends at or after it. Without it a stretch may be planned too far, and has to be cut. Until
+        then nobody asks for first tokens either, so that a pass which emits some may begin a stretch.
         """
 
     def note_gaps_until(self, now_ms: float) -> None:

@@ -37,8 +37,9 @@ class Step:
         admissions: requests admitted by its first pass.
         tokens, forwards: tokens emitted, and distinct requests that emitted, in each pass (`spec 04, 6.4`).
         signals: output signals of the last pass, in the engine's order; complete after `Scheduler.finish`. The passes
-            of a stretch before its last one have none.
-        stats: forward-pass metrics, when somebody observes the worker.
+            of a stretch before its last one have none, but for first tokens that nobody asks for.
+        stats: forward-pass metrics, when they are recorded.
+        later_stats: the same for all passes but the first, where those have other ones than the first.
         reported_passes: passes whose metrics were reported before the step ended.
         order: place of the end of its first pass among all that is due at one instant (`spec 01, 5`): the instant it
             was queued, the round, the step of that round, the place in it; set by the fleet.
@@ -48,6 +49,7 @@ class Step:
         "admissions",
         "ends_ms",
         "forwards",
+        "later_stats",
         "order",
         "progress",
         "reported_passes",
@@ -68,8 +70,16 @@ class Step:
         self.forwards = forwards
         self.signals: list[Signal] = []
         self.stats: PassStats | None = None
+        self.later_stats: PassStats | None = None
         self.reported_passes = 0
         self.order: tuple[float, int, int, float] = (0.0, 0, 0, 0.0)
+
+    def stats_of(self, index: int) -> tuple[PassStats, int]:
+        """Metrics that hold for pass ``index``, and which pass of theirs it is, from 0; they must be recorded."""
+        if index and self.later_stats is not None:
+            return self.later_stats, index - 1
+        assert self.stats is not None
+        return self.stats, index
 
     @property
     def finals(self) -> list[tuple[Request, bool]]:

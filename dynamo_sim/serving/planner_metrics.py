@@ -147,9 +147,9 @@ class PassBuffer:
 
 def snapshot(worker_id: int, step: Step, index: int) -> dict[str, Any]:
     """Forward-pass metrics of pass ``index`` of a step, with ``wall_time`` in seconds."""
-    assert step.stats is not None
+    stats, place = step.stats_of(index)
     start = step.ends_ms[index - 1] if index else step.start_ms
     row: dict[str, Any] = {"worker_id": worker_id, "wall_time": (step.ends_ms[index] - start) / 1000.0}
-    row.update(zip(SNAPSHOT_FIELDS, _snapshot_values(step.stats), strict=True))
-    row["sum_decode_kv_tokens"] += index * step.stats.decode_kv_growth
+    row.update(zip(SNAPSHOT_FIELDS, _snapshot_values(stats), strict=True))
+    row["sum_decode_kv_tokens"] += place * stats.decode_kv_growth
     return row

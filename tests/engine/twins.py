@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.step import FIRST_TOKEN, Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.kv_events import KvEvent
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
@@ -92,10 +92,13 @@ def serve(
     requests: list[Request],
     max_passes: int,
     during: Callable[[Step], None] = lambda step: None,
+    foresees: bool = False,
 ) -> Iterator[Step]:
     """Steps of a worker, each when it has ended, until all is done, or nothing goes on (`FAILED`), or 3 000 passes.
 
-    ``during`` is called with each step just before it ends.
+    Args:
+        during: is called with each step just before it ends.
+        foresees: whether the scheduler is told of the next arrival before it plans; else stretches are cut.
     """
     coming, now, passes = list(requests), 0.0, 0
     while (coming or scheduler.request_count) and passes <= 3000:
@@ -105,7 +108,10 @@ def serve(
             now = coming[0].arrival_ms
             continue
         try:
-            step = scheduler.start(now, max_passes)
+            if foresees:
+                step = scheduler.start(now, max_passes, coming[0].arrival_ms if coming else now + 2000.0)
+            else:
+                step = scheduler.start(now, max_passes)
         except SimulationError:
             yield FAILED
             return
@@ -128,24 +134,37 @@ def story(
     requests: list[Request],
     max_passes: int,
     during: Callable[[Step], None] = lambda step: None,
+    foresees: bool = False,
 ) -> dict[str, Any]:
     """Everything there is to see of a load on one worker: its passes, its requests, the gaps between tokens."""
     scheduler.records_stats = True
     passes: list[tuple[Any, ...]] = []
     failed = False
-    for step in serve(scheduler, requests, max_passes, during):
+    for step in serve(scheduler, requests, max_passes, during, foresees):
         if step is FAILED:
             failed = True
             break
         if hasattr(scheduler, "check"):
             scheduler.check()
-        stats = {name: round(getattr(step.stats, name), 6) for name in STATS}
-        used, growth = step.stats.used_kv_tokens, step.stats.decode_kv_growth
-        lengths = step.stats.sum_decode_kv_tokens
         for index, end in enumerate(step.ends_ms):
-            mine = (used[index], lengths + index * growth, step.tokens, step.forwards)
-            signals = [(request.index, kind) for request, kind in step.signals]
-            passes.append((end, *mine, stats, signals if index == len(step.ends_ms) - 1 else []))
+            stats, place = step.stats_of(index)
+            passes.append(
+                (
+                    end,
+                    stats.used_kv_tokens[place],
+                    stats.sum_decode_kv_tokens + place * stats.decode_kv_growth,
+                    (step.tokens, step.forwards),
+                    {name: round(getattr(stats, name), 6) for name in STATS},
+                    [(request.index, kind) for request, kind in step.signals if kind is not FIRST_TOKEN]
+                    if index == len(step.ends_ms) - 1
+                    else [],
+                    [
+                        request.index
+                        for request, kind in step.signals
+                        if kind is FIRST_TOKEN and request.first_token_ms == end
+                    ],
+                )
+            )
     scheduler.close()
     complete = not failed and not scheduler.request_count
     seen = [[getattr(r, name) for name in RECORDED] for r in requests]

@@ -126,15 +126,15 @@ class Decoding:
         self._cache.take(group.count)
         self._emit_last(step, newcomers)
 
-    def emit_stretch(self, step: Step) -> None:
-        """A token in every pass of a stretch for every growing member."""
+    def emit_stretch(self, step: Step, ends_ms: list[float]) -> None:
+        """A token at each of ``ends_ms``, the ends of the passes of a stretch, for every growing member."""
         batch, cache = self._batch, self._cache
-        passes = len(step.ends_ms)
+        passes = len(ends_ms)
         needed = passes * batch.group.count
         if needed > cache.free:
             cache.evict(needed - cache.free)
         cache.take(needed)
-        self._tokens.group_stretch(step.ends_ms, batch.group.count)
+        self._tokens.group_stretch(ends_ms, batch.group.count)
         if passes > 1:
             batch.advance(passes - 1)
         self._emit_last(step, [])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.admission import Admitted, Chunk, admit
 from dynamo_sim.engine.sglang.batch import RunningBatch
@@ -90,6 +91,7 @@ class SglangScheduler:
         self.kv_events_from_ms = math.inf
         self._visible_events: list[KvEvent] = []
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
+        self._passes_done = 0  # of that step: 1 if it begins with a pass that was carried out at its start
         self._planned_passes = 64  # how far to plan the next stretch
         self._idle_passes = 0
         self._waiting, self._members = self.queue.waiting, batch.members
@@ -120,7 +122,8 @@ class SglangScheduler:
     def kv_tokens_at(self, step: Step | None, now_ms: float) -> int:
         taken = 0
         if self._stretch is not None and step is not None:
-            taken = bisect_right(step.ends_ms, now_ms) * self.batch.growing
+            ended = bisect_right(step.ends_ms, now_ms) - self._passes_done
+            taken = max(0, ended) * self.batch.growing
         return min(self.limits.pool_tokens, self.used_kv_tokens + taken)
 
     @property
@@ -156,10 +159,13 @@ class SglangScheduler:
             if admitted.out_of_memory:
                 self.ratio.reset()
         if self._members and not chunks and self._in_lockstep:
-            step = self._start_stretch(now_ms, max_passes, until_ms, admitted)
-            if step is not None:
-                return step
-        return self._single_pass(now_ms, chunks)
+            ends_ms = self._stretch_ends(now_ms, max_passes, until_ms, admitted)
+            if ends_ms:
+                return self._start_stretch(now_ms, ends_ms)
+        step = self._single_pass(now_ms, chunks)
+        if until_ms < math.inf and max_passes > 1:
+            self._run_on(step, max_passes - 1, until_ms)
+        return step
 
     def _single_pass(self, now_ms: float, chunks: list[Chunk]) -> Step:
         """Prefill and decode (`spec 05, 8`, steps 5 to 11)."""
@@ -224,10 +230,10 @@ class SglangScheduler:
 
     # ------------------------------------------------------------ stretches
 
-    def _start_stretch(
+    def _stretch_ends(
         self, now_ms: float, max_passes: int, until_ms: float, admitted: Admitted | None
-    ) -> Step | None:
-        """As many passes as admit nobody and retract nobody; None when not even one does.
+    ) -> list[float]:
+        """Ends of as many passes as admit nobody and retract nobody; empty when not even one does.
 
         It ends with the pass in which a request ends or a page has to be stored at once, before the one in which
         the head of the queue may find room, and after one with an eviction where the order of the queue depends
@@ -238,9 +244,7 @@ class SglangScheduler:
         growing = batch.growing
         if until_ms < math.inf:
             at_most = min(max_passes, passes_until(until_ms, batch, self._timing, limits.pool_tokens, now_ms))
-        if not growing:
-            ends_ms = ends_of_idle_passes(batch, self._timing, limits.pool_tokens, now_ms, at_most)
-        else:
+        if growing:
             at_most = min(at_most, passes_until_event(batch))
             if admitted is not None and admitted.out_of_memory:
                 at_most = 1
@@ -251,40 +255,73 @@ class SglangScheduler:
             refused_for = None if admitted is None else admitted.refused_for
             passes = undecided_passes(batch, cache, self.ratio, at_most, refused_for)
             if not passes:
-                return None
+                return []
             ends_ms = ends_of_passes(batch, self._timing, limits.pool_tokens, now_ms, passes)
-        if not ends_ms:
-            return None
+        else:
+            ends_ms = ends_of_idle_passes(batch, self._timing, limits.pool_tokens, now_ms, at_most)
+        if ends_ms and ends_ms[-1] > until_ms:
+            del ends_ms[bisect_left(ends_ms, until_ms) + 1 :]
+        return ends_ms
+
+    def _start_stretch(self, now_ms: float, ends_ms: list[float]) -> Step:
+        growing = self.batch.growing
         self._stretch = step = Step(now_ms, ends_ms, True, growing, growing)
-        step.cut(until_ms)
         if self.records_stats:
-            used = limits.pool_tokens - cache.available
-            step.stats = stretch_stats(len(step.ends_ms), batch, used)
-            step.stats.add_queue(self.queue.arrivals, self.queue.returned)
-        if cache.copies is not None:
+            step.stats = self._stretch_stats(len(ends_ms))
+        if self.cache.copies is not None:
             self._note_next_eviction(step)
         return step
+
+    def _stretch_stats(self, passes: int) -> PassStats:
+        stats = stretch_stats(passes, self.batch, self.limits.pool_tokens - self.cache.available)
+        stats.add_queue(self.queue.arrivals, self.queue.returned)
+        return stats
+
+    def _run_on(self, step: Step, max_passes: int, until_ms: float) -> None:
+        """Add the stretch behind a pass to its step, where nobody has to hear of the end of the pass."""
+        end_ms = step.ends_ms[0]
+        all_emitted_and_go_on = 0 < step.tokens == self.batch.growing
+        if (
+            not all_emitted_and_go_on
+            or self._waiting
+            or not self._in_lockstep
+            or not step.start_ms < end_ms < until_ms
+            or self.cache.copies is not None
+        ):
+            return
+        ends_ms = self._stretch_ends(end_ms, max_passes, until_ms, None)
+        if ends_ms and ends_ms[0] > end_ms:  # passes of no time belong to the instant they run in
+            if self.records_stats:
+                step.later_stats = self._stretch_stats(len(ends_ms))
+            step.ends_ms += ends_ms
+            self._stretch = step
+            self._passes_done = 1
 
     def note_gaps_until(self, now_ms: float) -> None:
         step = self._stretch
         if step is not None and step.tokens:
-            self.tokens.group_stretch_until(now_ms, step.ends_ms, step.tokens)
+            self.tokens.group_stretch_until(now_ms, step.ends_ms[self._passes_done :], step.tokens)
 
     def finish(self, step: Step) -> None:
         if self._stretch is not None:
             self._stretch = None
-            passes = len(step.ends_ms)
-            # Plan about as far as stretches go before something cuts them.
-            self._planned_passes = max(MIN_PLANNED_PASSES, 2 * passes)
-            if step.tokens:
-                self._idle_passes = 0
-                self._decoding.emit_stretch(step)
-            else:
-                self._idle(passes)
-            self.ratio.lower(passes)
+            self._finish_stretch(step)
         if self.cache.copies is not None:
             self._visible_events += self.cache.copies.log.take()
             self.kv_events_from_ms = -math.inf if self._visible_events else math.inf
+
+    def _finish_stretch(self, step: Step) -> None:
+        ends_ms = step.ends_ms[self._passes_done :]
+        self._passes_done = 0
+        passes = len(ends_ms)
+        # Plan about as far as stretches go before something cuts them.
+        self._planned_passes = max(MIN_PLANNED_PASSES, 2 * passes)
+        if not step.tokens:
+            self._idle(passes)
+        elif ends_ms:
+            self._idle_passes = 0
+            self._decoding.emit_stretch(step, ends_ms)
+        self.ratio.lower(passes)
 
     # ------------------------------------------------------------ KV events
 

@@ -101,6 +101,7 @@ class VllmScheduler:
         self.records_stats = False
         self.kv_events_from_ms = math.inf
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
+        self._passes_done = 0  # of that step: 1 if it begins with a pass that was carried out at its start
         self._planned_passes = 64  # how far to plan the next stretch
 
     # ------------------------------------------------------------ what the fleet sees
@@ -129,7 +130,7 @@ class VllmScheduler:
         held = self.pool.active
         if self._stretch is not None and step is not None:
             ended = min(bisect_right(step.ends_ms, now_ms), len(step.ends_ms) - 1)
-            held += self.batch.group.openings_within(ended)
+            held += self.batch.group.openings_within(max(0, ended - self._passes_done))
         return held * self.pool.block_size
 
     @property
@@ -161,10 +162,13 @@ class VllmScheduler:
         if self._waiting or len(self._running) != count or not 0 < count <= self._scheduling.max_tokens:
             plan = self._scheduling.plan(now_ms)
             if not count or plan.work or plan.rejected:
-                return self._single_pass(plan)
+                step = self._single_pass(plan)
+                if until_ms < math.inf and max_passes > 1 and not plan.rejected:
+                    self._run_on(step, max_passes - 1, until_ms)
+                return step
         # Nothing but the next tokens of the group, pass after pass, as long as there is room for their blocks.
-        step = self._start_stretch(now_ms, max_passes, until_ms)
-        return step or self._single_pass(plan or self._scheduling.plan(now_ms))
+        stretch = self._start_stretch(now_ms, max_passes, until_ms)
+        return stretch or self._single_pass(plan or self._scheduling.plan(now_ms))
 
     def _single_pass(self, plan: PassPlan) -> Step:
         self.batch.pass_number += 1
@@ -203,16 +207,41 @@ class VllmScheduler:
             self._note_next_eviction(step)
         return step
 
+    def _run_on(self, step: Step, max_passes: int, until_ms: float) -> None:
+        """Add the stretch behind a pass to its step, where nobody has to hear of the end of the pass."""
+        group, end_ms = self.batch.group, step.ends_ms[0]
+        all_emitted_and_go_on = step.tokens == group.count == len(self._running)
+        if (
+            not all_emitted_and_go_on
+            or self._waiting
+            or group.count > self._scheduling.max_tokens
+            or not step.start_ms < end_ms < until_ms
+            or self.pool.events is not None
+        ):
+            return
+        ends_ms = stretch_ends(group, self.pool, self._timing, end_ms, max_passes, until_ms)
+        if ends_ms and ends_ms[0] > end_ms:  # passes of no time belong to the instant they run in
+            if self.records_stats:
+                step.later_stats = stretch_stats(len(ends_ms), group, self.pool)
+            step.ends_ms += ends_ms
+            self._stretch = step
+            self._passes_done = 1
+
     def note_gaps_until(self, now_ms: float) -> None:
         step = self._stretch
-        if step is not None and step.tokens:
-            self.tokens.group_stretch_until(now_ms, step.ends_ms, step.tokens)
+        if step is not None:
+            self.tokens.group_stretch_until(now_ms, step.ends_ms[self._passes_done :], step.tokens)
 
     def finish(self, step: Step) -> None:
         if self._stretch is None:
             return
         self._stretch = None
         ends_ms = step.ends_ms
+        if self._passes_done:
+            ends_ms = ends_ms[self._passes_done :]
+            self._passes_done = 0
+            if not ends_ms:
+                return
         passes = len(ends_ms)
         # Plan about as far as stretches go before something cuts them.
         self._planned_passes = 2 * passes if passes > MIN_PLANNED_PASSES // 2 else MIN_PLANNED_PASSES

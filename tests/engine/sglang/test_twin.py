@@ -48,9 +48,9 @@ RARE = (1564, 1660, 2095, 2799)
 def test_the_scheduler_does_what_its_twin_does(seed: int) -> None:
     requests, args = load(random.Random(seed))
     expected = story(engine(PlainSglang, **args), requests, 1)
-    for max_passes in (1, 1_000_000):
+    for max_passes, foresees in ((1, False), (1_000_000, False), (1_000_000, True)):
         requests, _ = load(random.Random(seed))
-        assert story(engine(SglangScheduler, **args), requests, max_passes) == expected
+        assert story(engine(SglangScheduler, **args), requests, max_passes, foresees=foresees) == expected
 
 
 def published_by_twin(

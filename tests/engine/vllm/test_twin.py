@@ -60,9 +60,9 @@ def ours(args: EngineArgs) -> Any:
 def test_the_scheduler_does_what_its_twin_does(seed: int) -> None:
     requests, args = load(seed)
     expected = story(twin(args), requests, 1)
-    for max_passes in (1, 1_000_000):
+    for max_passes, foresees in ((1, False), (1_000_000, False), (1_000_000, True)):
         requests, _ = load(seed)
-        assert story(ours(args), requests, max_passes) == expected
+        assert story(ours(args), requests, max_passes, foresees=foresees) == expected
 
 
 def published_by_twin(requests: list[Request], args: EngineArgs) -> list[tuple[float, KvEvent]]:
