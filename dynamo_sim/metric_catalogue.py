@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """How a metric is kept, and so what can be asked of it."""
+    """How a metric is recorded, and so what can be asked of it."""
 
     GAUGE = "gauge"
     COUNTER = "counter"

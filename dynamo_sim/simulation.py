@@ -137,9 +137,9 @@ def _run(
     timing = build_timing(args)
     cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
     factory = scheduler_factory(args, timing, capped=cap_ms is not None)
-    wanted = scenario.fleet
-    startup_s = args.startup_time if wanted.startup is None else wanted.expected_startup_s
-    fleet = Fleet(Stage.AGGREGATED, factory, wanted.workers, startup_s)
+    spec = scenario.fleet
+    startup_s = args.startup_time if spec.startup is None else spec.expected_startup_s
+    fleet = Fleet(Stage.AGGREGATED, factory, spec.workers, startup_s)
     collector = Collector(record_passes=scenario.report.passes)
     serving: SingleWorkerServing | AggregatedServing
     if single:
@@ -163,7 +163,7 @@ def _run(
                 scenario.routing, waits_for_workers=controller is not None and controller.waits_for_workers
             ),
             controller=controller,
-            options=_pool_options(wanted, scenario.seed),
+            options=_pool_options(spec, scenario.seed),
             max_passes=limits.max_stretch_passes,
             cap_ms=cap_ms,
             progress=progress,

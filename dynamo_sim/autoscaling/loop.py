@@ -1,4 +1,4 @@
-"""The pure core of the autoscaler process: which loops are due, and what their decisions change (`spec 10, 1`)."""
+"""The autoscaler without its process: which loops are due, and what their decisions change (`spec 10, 1`)."""
 
 from __future__ import annotations
 

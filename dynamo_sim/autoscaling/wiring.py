@@ -27,7 +27,7 @@ def pipelines_for(
 
     Args:
         loops: of one autoscaler.
-        sampler: the truth.
+        sampler: exact metrics.
         settings: how metrics travel.
         offset: see `MetricsPipeline`.
 

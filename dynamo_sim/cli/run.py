@@ -138,7 +138,7 @@ def _write(result: RunResult, folder: Path | None, page: Path | None) -> None:
 
 
 def _save(result: RunResult, folder: Path | None) -> None:
-    """Write the results; an error is about the folder, not about the draft of it that was under way."""
+    """Write the results; an error is about the folder, not about the draft of it that was being written."""
     if folder is None:
         return
     try:

@@ -85,7 +85,7 @@ def describe(profile: Profile) -> Iterator[str]:
     facts += [
         ("prefill", f"{len(grid.prefill_isl)} points, {_range(grid.prefill_isl)} prompt tokens"),
         ("", _ms_range(grid.prefill_ttft_ms)),
-        ("decode", f"{len(active)} x {len(context)} grid, {_range(active)} tokens of KV room in use"),
+        ("decode", f"{len(active)} x {len(context)} grid, {_range(active)} KV tokens in use"),
         ("", f"{_range(context)} tokens of mean context"),
         ("", values),
         *(("note", oddity) for oddity in oddities(profile)),
@@ -136,7 +136,7 @@ def _decode_table(profile: Profile) -> Iterator[str]:
     tables = -(-len(context) // max(1, (WIDEST_LINE - 16) // width))
     at_once = -(-len(context) // tables)
     filled_in = len(measured) < grid.decode_itl.size
-    yield "decode ms, by tokens of KV room in use (rows) and mean context (columns)" + (
+    yield "decode ms, by KV tokens in use (rows) and mean context (columns)" + (
         "; * filled in" if filled_in else ""
     )
     for first in range(0, len(context), at_once):

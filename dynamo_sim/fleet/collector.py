@@ -11,10 +11,10 @@ from dynamo_sim.workload.request import Request
 
 
 class Collector:
-    """Notes requests, worker cores and changes of the fleet in a `RunRecords`.
+    """Notes requests, schedulers of workers and changes of the fleet in a `RunRecords`.
 
     Args:
-        record_passes: whether every forward pass is kept.
+        record_passes: whether every forward pass is recorded.
     """
 
     def __init__(self, record_passes: bool = False) -> None:
@@ -24,7 +24,7 @@ class Collector:
         self._since_ms = 0.0
 
     def watch(self, scheduler: Scheduler) -> None:
-        """Note a worker's core when the worker is made."""
+        """Note a worker's scheduler when the worker is made."""
         self.records.gaps.append(scheduler.gaps)
         self.records.total_kv_tokens = scheduler.total_kv_tokens
         if self.record_passes:

@@ -16,7 +16,7 @@ from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.workload.request import Outcome, Request
 
 MAX_REASONS = 2
-"""Stuck workers that are told one by one; the others are often stuck in the same way."""
+"""Stuck workers that are reported one by one; the others are often stuck in the same way."""
 
 
 class Stage(Enum):
@@ -60,7 +60,7 @@ class Completion:
 
 @dataclass(slots=True)
 class WorkerState:
-    """A look at one worker, for tests and observers."""
+    """The state of one worker, for tests and observers."""
 
     worker_id: int
     busy: bool
@@ -77,13 +77,13 @@ class Fleet:
 
     Args:
         stage: what the workers do.
-        make_scheduler: builds the engine core of the worker with that id.
+        make_scheduler: builds the scheduler of the worker with that id.
         workers: how many to begin with.
         startup_time_s: seconds a later worker needs before it is active; None or 0 for none.
         visible: whether passes are reported to a collector.
 
     Attributes:
-        idle_with_work: ids of workers that have requests and no pass under way, ascending.
+        idle_with_work: ids of workers that have requests and no pass in progress, ascending.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class Fleet:
             insort(self.idle_with_work, worker_id)
 
     def is_busy(self, worker_id: int) -> bool:
-        """Whether a pass of that worker is under way.
+        """Whether a pass of that worker is in progress.
 
         Raises:
             SimulationError: unknown id.
@@ -250,7 +250,7 @@ class Fleet:
         return all(worker.is_drained for worker in self.workers.values())
 
     def states(self) -> list[WorkerState]:
-        """A look at every worker, in id order."""
+        """The state of every worker, in id order."""
         return [
             WorkerState(w.id, w.busy, w.in_flight, w.id not in self.starting, w.is_drained)
             for w in self.workers.values()

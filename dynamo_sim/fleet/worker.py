@@ -10,7 +10,7 @@ from dynamo_sim.workload.request import Outcome, Request
 
 
 class Worker:
-    """One worker: its engine core and what it is busy with."""
+    """One worker: its scheduler and what it is busy with."""
 
     __slots__ = ("id", "in_flight", "scheduler", "step")
 
@@ -22,7 +22,7 @@ class Worker:
 
     @property
     def busy(self) -> bool:
-        """Whether a pass is under way."""
+        """Whether a pass is in progress."""
         return self.step is not None
 
     @property

@@ -1,4 +1,4 @@
-"""Gaps between consecutive tokens, kept in bulk."""
+"""Gaps between consecutive tokens, recorded in bulk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GapLog:
     """Inter-token gaps of one worker (`spec 09, 10`).
 
     All requests that got a token in the same two consecutive passes have the same gap to the bit, so a pass
-    adds one value, however many requests run, and a stretch is kept as the list of its pass ends.
+    adds one value, however many requests run, and a stretch is stored as the list of its pass ends.
     """
 
     __slots__ = ("_at_ms", "_counts", "_ends_ms", "_gaps_ms", "_stretch_counts", "_stretch_passes")

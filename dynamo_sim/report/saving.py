@@ -60,11 +60,11 @@ def save_result(
         ValueError: there is no such format.
         OSError: the directory cannot be written, or is a file.
     """
-    wishes = getattr(result.scenario, "report", None)
+    section = getattr(result.scenario, "report", None)
     if plots is None:
-        plots = getattr(wishes, "plots", True)
+        plots = getattr(section, "plots", True)
     if requests_format is None:
-        requests_format = getattr(wishes, "requests_format", REQUEST_FORMATS[0])
+        requests_format = getattr(section, "requests_format", REQUEST_FORMATS[0])
     if requests_format not in REQUEST_FORMATS:
         raise ValueError(
             f"requests_format must be one of {', '.join(REQUEST_FORMATS)}, got {requests_format!r}"

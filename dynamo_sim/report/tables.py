@@ -49,7 +49,7 @@ class RunTables:
 
     @property
     def end_ms(self) -> float:
-        """When the last thing happened: a token of a pass under way may come after the last instant."""
+        """When the last thing happened: a token of a pass in progress may come after the last instant."""
         return max(self.records.end_ms, self.summary["duration_ms"])
 
     @property
@@ -100,7 +100,7 @@ class RunTables:
 
     @cached_property
     def decisions(self) -> pd.DataFrame:
-        """One row a look of an autoscaler (`decisions_frame`); no row where nobody decided."""
+        """One row an evaluation of an autoscaler (`decisions_frame`); no row where nobody decided."""
         from dynamo_sim.report.frames import decisions_frame
 
         return decisions_frame(self.records.decisions)

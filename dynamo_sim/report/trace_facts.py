@@ -21,7 +21,7 @@ from dynamo_sim.workload.transcript import Transcript
 from dynamo_sim.workload.turns import TurnTable
 
 PEAK_WINDOW_MS = 10_000.0
-SHORTEST_SPAN_MS = 1e-6
+MIN_SPAN_MS = 1e-6
 DETECTION_ROWS = 2_000
 
 
@@ -96,7 +96,7 @@ class TraceFacts:
     def span_ms(self) -> float:
         """From the first known arrival to the last; 0 where that is no time to speak of."""
         span_ms = float(self.arrivals_ms[-1]) if len(self.arrivals_ms) else 0.0
-        return span_ms if span_ms >= SHORTEST_SPAN_MS else 0.0
+        return span_ms if span_ms >= MIN_SPAN_MS else 0.0
 
     @property
     def mean_rate_rps(self) -> float | None:

@@ -13,11 +13,11 @@ from dynamo_sim.scenario.token_lengths import Tokens
 
 SECONDS_PER_DAY = 86400.0
 
-HIGHEST_RPS = 1e9
+MAX_RPS = 1e9
 LATEST_S = 1e12
 
-Rate = Annotated[float, Field(ge=0, le=HIGHEST_RPS)]
-PositiveRate = Annotated[float, Field(gt=0, le=HIGHEST_RPS)]
+Rate = Annotated[float, Field(ge=0, le=MAX_RPS)]
+PositiveRate = Annotated[float, Field(gt=0, le=MAX_RPS)]
 Seconds = Annotated[float, Field(ge=0, le=LATEST_S)]
 Burstiness = Annotated[float, Field(ge=0.001)]
 

@@ -20,7 +20,7 @@ def existing_path(text: str, context: Any, folders: bool = False) -> str:
     it is, relative to wherever the run is started.
 
     Raises:
-        ValueError: nothing there, or a folder where a file is wanted.
+        ValueError: nothing there, or a folder where a file is needed.
     """
     if not text.strip() or not _is_path(text):
         raise ValueError("must be a path")

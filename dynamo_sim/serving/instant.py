@@ -34,14 +34,14 @@ class Instant:
     """Collects the processes whose time has come, and has the rounds of the instant run once all have reported.
 
     SimPy decides *when*: a process reports here at its time. The rounds decide in which *order* things happen that
-    fall on one instant. As in the reference, only the head of what is due is looked at.
+    fall on one instant. As in the reference, only the head of what is due is taken.
 
     Args:
         clock: the virtual clock.
         settle: runs the rounds of the present instant.
 
     Attributes:
-        round: number of the round under way, from 1; 0 before the first.
+        round: number of the round in progress, from 1; 0 before the first.
         step: the step of that round.
     """
 
@@ -63,7 +63,7 @@ class Instant:
         self.wake()
 
     def insert(self, order: EventOrder, process: Due) -> None:
-        """Note a process whose time has come, while the rounds are under way."""
+        """Note a process whose time has come, while the rounds run."""
         if self._due:
             insort(self._due, (order, process), key=_order)
         else:

@@ -29,13 +29,13 @@ class WorkerTally:
         worker: the worker.
         created_ms: when it was made.
         ready_ms: since when it is active, or None.
-        asked: names of the metrics that somebody reads; what nobody reads is not kept. None for all.
+        asked: names of the metrics that somebody reads; what nobody reads is not recorded. None for all.
     """
 
     def __init__(
         self, worker: Worker, created_ms: float, ready_ms: float | None, asked: frozenset[str] | None = None
     ) -> None:
-        def wanted(*names: str) -> bool:
+        def is_read(*names: str) -> bool:
             return asked is None or not asked.isdisjoint(names)
 
         self.worker = worker
@@ -43,9 +43,9 @@ class WorkerTally:
         self.ready_ms = ready_ms
         self.started = 0
         self.finished = 0
-        self._keeps_first_tokens = wanted(*FIRST_TOKENS)
-        self._keeps_ends = wanted("e2e", "tpot")
-        self._keeps_lives = wanted("in_flight_s")
+        self._records_first_tokens = is_read(*FIRST_TOKENS)
+        self._records_ends = is_read("e2e", "tpot")
+        self._records_in_flight_s = is_read("in_flight_s")
         self._prompt_tokens = self._prefix_hits = self._prefix_queries = 0
         self._tokens = 0
         self._busy_ms = 0.0
@@ -53,7 +53,7 @@ class WorkerTally:
         self._live_since_ms = self._lived_ms = 0.0
         self._gap_mark = (0, 0, 0)
         self._unadmitted: dict[Request, None] = {}
-        self._silent: dict[Request, None] = {}
+        self._without_token: dict[Request, None] = {}
         self._observed: dict[str, deque[Observation]] = {
             name: deque() for name in ("ttft", "tpot", "e2e", "queue_time", "itl")
         }
@@ -63,26 +63,26 @@ class WorkerTally:
     def given(self, request: Request, now_ms: float) -> None:
         """A request has come to this worker."""
         self.started += 1
-        if self._keeps_lives:
+        if self._records_in_flight_s:
             self._live_since_ms += now_ms
             self._since_ms[request] = now_ms
-        if self._keeps_first_tokens:
+        if self._records_first_tokens:
             self._unadmitted[request] = None
-            self._silent[request] = None
+            self._without_token[request] = None
 
     def ended(self, request: Request, now_ms: float) -> None:
         """A request has ended here."""
         self.finished += 1
-        if self._keeps_lives:
+        if self._records_in_flight_s:
             since_ms = self._since_ms.pop(request)
             self._live_since_ms -= since_ms
             self._lived_ms += now_ms - since_ms
-        if self._keeps_first_tokens:
+        if self._records_first_tokens:
             if request in self._unadmitted:
                 self._admitted(request)
-            if request in self._silent:
-                self._spoke(request)
-        if self._keeps_ends and request.first_token_ms is not None and request.last_token_ms is not None:
+            if request in self._without_token:
+                self._first_token_emitted(request)
+        if self._records_ends and request.first_token_ms is not None and request.last_token_ms is not None:
             self._observed["e2e"].append((now_ms, max(request.last_token_ms - request.arrival_ms, 0.0), 1))
             if request.emitted_tokens > 1:
                 tpot = (request.last_token_ms - request.first_token_ms) / (request.emitted_tokens - 1)
@@ -101,7 +101,7 @@ class WorkerTally:
         return self.started - self.finished
 
     def value(self, name: str, now_ms: float) -> float | None:
-        """A gauge or counter of the catalogue at the present time; None for one that is not kept."""
+        """A gauge or counter of the catalogue at the present time; None for one that is not recorded."""
         scheduler, step = self.worker.scheduler, self.worker.step
         if name == "in_flight":
             return float(self.live_requests)
@@ -115,7 +115,7 @@ class WorkerTally:
             return scheduler.kv_tokens_at(step, now_ms) / scheduler.block_size
         if name == "active_prefill_tokens":
             self._catch_up(now_ms)
-            return float(sum(request.input_tokens for request in self._silent))
+            return float(sum(request.input_tokens for request in self._without_token))
         if name == "requests_started":
             return float(self.started)
         if name == "requests_finished":
@@ -124,22 +124,22 @@ class WorkerTally:
             done = 0 if step is None else bisect_right(step.ends_ms, now_ms) * step.tokens
             return float(self._tokens + done)
         if name == "busy_s":
-            under_way = 0.0 if step is None else now_ms - step.start_ms
-            return (self._busy_ms + under_way) / 1000.0
+            in_progress_ms = 0.0 if step is None else now_ms - step.start_ms
+            return (self._busy_ms + in_progress_ms) / 1000.0
         if name == "in_flight_s":
             return (self._lived_ms + self.live_requests * now_ms - self._live_since_ms) / 1000.0
         if name == "preemptions":
             return float(scheduler.preemptions)
         self._catch_up(now_ms)
-        kept = {
+        counts = {
             "prompt_tokens": self._prompt_tokens,
             "prefix_hits": self._prefix_hits,
             "prefix_queries": self._prefix_queries,
         }
-        return float(kept[name]) if name in kept else None
+        return float(counts[name]) if name in counts else None
 
     def observations(self, metric: str, until_ms: float) -> Iterator[Observation]:
-        """What a histogram has observed up to that time and not yet told."""
+        """What a histogram has observed up to that time and not yet handed out."""
         self._catch_up(until_ms)
         if metric == "itl":
             scheduler = self.worker.scheduler
@@ -154,7 +154,7 @@ class WorkerTally:
 
     @property
     def _waiting(self) -> int:
-        """Requests not admitted, those included that wait for the pass under way to end."""
+        """Requests not admitted, those included that wait for the pass in progress to end."""
         held_back = self.live_requests - self.worker.in_flight
         return self.worker.scheduler.waiting_count + held_back
 
@@ -165,9 +165,9 @@ class WorkerTally:
         ]:
             self._admitted(request)
         for request in [
-            r for r in self._silent if r.first_token_ms is not None and r.first_token_ms <= now_ms
+            r for r in self._without_token if r.first_token_ms is not None and r.first_token_ms <= now_ms
         ]:
-            self._spoke(request)
+            self._first_token_emitted(request)
 
     def _admitted(self, request: Request) -> None:
         del self._unadmitted[request]
@@ -178,8 +178,8 @@ class WorkerTally:
         self._prefix_hits += request.first_reused_tokens
         self._prefix_queries += request.input_tokens
 
-    def _spoke(self, request: Request) -> None:
-        del self._silent[request]
+    def _first_token_emitted(self, request: Request) -> None:
+        del self._without_token[request]
         if request.first_token_ms is None:
             return
         ttft_ms = max(request.first_token_ms - request.arrival_ms, 0.0)

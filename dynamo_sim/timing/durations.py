@@ -10,7 +10,7 @@ from dynamo_sim.errors import SimulationError
 NS_PER_SECOND = 10**9
 
 _NEAR_HALF = 1e-6
-_LONGEST_S = 2.0**64  # what the reference can hold
+_MAX_S = 2.0**64  # what the reference can hold
 
 
 def ns_of_seconds(value_s: float) -> int:
@@ -19,7 +19,7 @@ def ns_of_seconds(value_s: float) -> int:
     Raises:
         SimulationError: ``value_s`` is no number, or too large for any duration.
     """
-    if not value_s < _LONGEST_S:
+    if not value_s < _MAX_S:
         raise SimulationError(
             f"a pass cannot take {value_s} s; look at the speed-up ratios, and for inf or nan in the timing profile"
         )

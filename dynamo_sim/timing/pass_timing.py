@@ -21,6 +21,6 @@ class PassTiming(Protocol):
     def decode_ms(self, kv_tokens: int, batch: int, context_tokens: int) -> float:
         """One decode step of ``batch`` >= 1 requests.
 
-        ``kv_tokens`` is the KV room in use (vLLM: whole blocks; SGLang: tokens), ``context_tokens`` the floored
-        mean length.
+        ``kv_tokens`` is the part of the KV pool in use (vLLM: whole blocks; SGLang: tokens), ``context_tokens`` the
+        floored mean length.
         """

@@ -54,7 +54,7 @@ def convert(prefill: Arrays, decode: Arrays, tp: int | None) -> tuple[ProfileGri
     context, itl_ms = decode_row["y_context_length"], decode_row["z_itl"]
     grid = ProfileGrid(isl, ttft_ms, *decode_grid(active, context, itl_ms))
     labels = {name: str(decode_row[name][0]) for name in _LABELS if name in decode_row}
-    labels["profiled KV room"] = f"{decode_row['max_kv_tokens'][0]:,.0f} tokens"
+    labels["profiled KV pool"] = f"{decode_row['max_kv_tokens'][0]:,.0f} tokens"
     return grid, np.stack([active, context, itl_ms], axis=1), labels
 
 

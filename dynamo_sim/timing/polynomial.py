@@ -1,4 +1,4 @@
-"""The built-in timing: polynomials in the prompt tokens and in the share of the KV room in use."""
+"""The built-in timing: polynomials in the prompt tokens and in the share of the KV pool in use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class PolynomialTiming:
     Both durations depend on one integer only, so each is worked out once and then looked up.
 
     Args:
-        total_kv_tokens: KV room of the worker, blocks times block size, > 0.
+        total_kv_tokens: KV pool of the worker in tokens, blocks times block size, > 0.
         speedup_ratio: divides both durations; 0 is no scaling.
         decode_speedup_ratio: divides decode on top of that; 0 takes all scaling off decode.
     """
@@ -42,7 +42,7 @@ class PolynomialTiming:
         return known
 
     def decode_ms(self, kv_tokens: int, batch: int, context_tokens: int) -> float:
-        """Duration of a decode step with ``kv_tokens`` of the room in use, in ms; the rest plays no part."""
+        """Duration of a decode step with ``kv_tokens`` of the pool in use, in ms; the rest plays no part."""
         known = self._decode_ms.get(kv_tokens)
         if known is None:
             usage = kv_tokens / self.total_kv_tokens

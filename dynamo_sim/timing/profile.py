@@ -41,7 +41,7 @@ class ProfileTiming:
         self._itl_ms = grid.decode_itl.tolist()
         self.outside_range = OutsideRange(
             MeasuredRange("prompt tokens", self._isl[0], self._isl[-1]),
-            MeasuredRange("tokens of KV room in use", self._active[0], self._active[-1]),
+            MeasuredRange("KV tokens in use", self._active[0], self._active[-1]),
             MeasuredRange("tokens of mean context", self._context[0], self._context[-1]),
         )
         self._prefill = lru_cache(REMEMBERED)(self._work_out_prefill)

@@ -23,7 +23,7 @@ class ProfileGrid:
     Attributes:
         prefill_isl: prompt tokens of the prefill points, shape (p,), p >= 2, rising.
         prefill_ttft_ms: their durations, shape (p,).
-        decode_active_kv_tokens: tokens of KV room in use, shape (a,), a >= 2, rising.
+        decode_active_kv_tokens: KV tokens in use, shape (a,), a >= 2, rising.
         decode_context_length: mean tokens of the requests in the batch, shape (c,), c >= 2, rising.
         decode_itl: ms of a decode step, shape (a, c).
 
@@ -75,8 +75,8 @@ class ProfileGrid:
             try:
                 arrays[name] = np.asarray(values[name], dtype=np.float64)
             except (TypeError, ValueError):
-                wanted = "rows of equal length" if name == "decode_itl" else "a list"
-                raise ValueError(f"{name} must be {wanted} of numbers") from None
+                expected = "rows of equal length" if name == "decode_itl" else "a list"
+                raise ValueError(f"{name} must be {expected} of numbers") from None
         return cls(**arrays)
 
     @classmethod

@@ -1,8 +1,8 @@
 """From scattered decode measurements to the grid of a planner profile.
 
 Profilers measure, for each context length, a handful of batch sizes. The same batch at another context
-length uses another amount of KV room, so the points do not form a grid. Here every context length becomes a
-column, and every measured amount of KV room a row: each measured value stays as it is, the rest is filled
+length uses another part of the KV pool, so the points do not form a grid. Here every context length becomes a
+column, and every measured number of KV tokens a row: each measured value stays as it is, the rest is filled
 in along the columns.
 """
 

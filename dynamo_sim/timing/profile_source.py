@@ -110,7 +110,7 @@ def _from_folder(folder: Path, tp: int | None) -> Profile:
         return _from_pair(*found["prefill"][0], *found["decode"][0], tp)
     if not any(counts):
         raise ValueError(
-            "no profiler results in this folder; wanted is one npz with a grid, a pair of npz files of the "
+            "no profiler results in this folder; it needs one npz with a grid, a pair of npz files of the "
             "planner's profiler (selected_prefill_interpolation and selected_decode_interpolation), "
             "or dense.csv, per_sequence.csv, attention.csv(.gz) and meta.yaml of LLMServingSim's profiler"
         )

@@ -154,7 +154,7 @@ def drop_sessions(conversations: Conversations, sessions: Sequence[int], reason:
         for row in conversations.rows[session]:
             line = conversations.lines[row] if conversations.lines else 0
             conversations.skipped.append(SkippedLine(conversations.file, line, reason))
-    kept = [s for s in range(len(conversations.rows)) if s not in dropped]
-    conversations.names = [conversations.names[s] for s in kept]
-    conversations.rows = [conversations.rows[s] for s in kept]
-    conversations.starts = [conversations.starts[s] for s in kept]
+    retained = [s for s in range(len(conversations.rows)) if s not in dropped]
+    conversations.names = [conversations.names[s] for s in retained]
+    conversations.rows = [conversations.rows[s] for s in retained]
+    conversations.starts = [conversations.starts[s] for s in retained]

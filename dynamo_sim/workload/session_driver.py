@@ -60,11 +60,11 @@ class SessionDriver(WorkloadSource):
         due = self._due
         if not due or due[0][0] > now_ms:
             return []
-        room = self._left
+        free_slots = self._left
         if self._stamp_at_take and self._cap is not None:
-            room = min(room, self._cap - in_flight)
+            free_slots = min(free_slots, self._cap - in_flight)
         taken: list[Request] = []
-        while due and due[0][0] <= now_ms and len(taken) < room:
+        while due and due[0][0] <= now_ms and len(taken) < free_slots:
             due_ms, session, turn = heappop(due)
             taken.append(self._request(session, turn, now_ms if self._stamp_at_take else due_ms))
         self._left -= len(taken)

@@ -26,7 +26,7 @@ def test_axes_ranges_and_values_are_printed(tmp_path: Path, capsys: pytest.Captu
     assert run(grid_npz(tmp_path / "p.npz")) == 0
     printed = capsys.readouterr().out
     assert "4 points, 10 to 100 prompt tokens" in printed
-    assert "4 x 3 grid, 0 to 64 tokens of KV room in use" in printed
+    assert "4 x 3 grid, 0 to 64 KV tokens in use" in printed
     assert "2.000 to 20.000 ms measured\n" in printed
     assert "             32     4.00     9.00    20.00\n" in printed
     assert "filled in" not in printed

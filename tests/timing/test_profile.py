@@ -116,7 +116,7 @@ def test_questions_outside_the_measured_range_are_counted() -> None:
     first, second, third = outside.warnings()
     assert first.startswith("3 of 5 prefill durations lie outside the 10 to 100 prompt tokens of the timing")
     assert "(down to 5, up to 400)" in first
-    assert second.startswith("2 of 3 decode durations lie outside the 0 to 64 tokens of KV room in use")
+    assert second.startswith("2 of 3 decode durations lie outside the 0 to 64 KV tokens in use")
     assert third.startswith("2 of 3 decode durations lie outside the 8 to 64 tokens of mean context")
 
 

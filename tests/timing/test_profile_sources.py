@@ -202,7 +202,7 @@ def test_broken_planner_files_say_what_is_wrong(tmp_path: Path) -> None:
     write(folder / "h200_decode.npz", {**DECODE, "y_context_length": [100.0, 400.0, 400.0, 400.0]})
     assert "context length 100 was measured with one load only" in problem_of(folder)
     (tmp_path / "empty").mkdir()
-    assert "no profiler results in this folder; wanted is" in problem_of(tmp_path / "empty")
+    assert "no profiler results in this folder; it needs" in problem_of(tmp_path / "empty")
 
 
 def test_a_step_of_a_layer_profile_is_the_sum_of_its_operators(tmp_path: Path) -> None:

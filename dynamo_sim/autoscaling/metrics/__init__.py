@@ -1,1 +1,1 @@
-"""From the truth to what a controller can see: exporter, scrapes, windows, staleness (`spec 10, 8`)."""
+"""From exact metrics to what a controller can see: exporter, scrapes, windows, staleness (`spec 10, 8`)."""

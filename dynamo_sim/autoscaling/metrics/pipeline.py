@@ -46,7 +46,7 @@ class MetricsPipeline:
     worker is forgotten), `scrape_due` at `next_scrape_s`, and `view` at a decision.
 
     Args:
-        sampler: the truth.
+        sampler: exact metrics.
         queries: all that will be asked; None for anything (then everything is collected).
         settings: how metrics travel.
         offset: place of a target's scrapes in the interval, from 0 to 1; see `scrape_offsets`.
@@ -224,7 +224,7 @@ class PipelineView:
     def __init__(self, pipeline: MetricsPipeline, now_s: float) -> None:
         self.now_s = now_s
         self._pipeline = pipeline
-        self._looked = not pipeline.settings.perfect
+        self._evaluated = not pipeline.settings.perfect
 
     def value(self, query: MetricQuery | str) -> float | None:
         """One number for the whole fleet."""
@@ -267,8 +267,8 @@ class PipelineView:
             raise SimulationError(
                 f"the policy asks for {asked} over more than {pipeline.longest_s:g} s; name it in its reads"
             )
-        if not self._looked:
-            self._looked = True
+        if not self._evaluated:
+            self._evaluated = True
             pipeline.sample_all(self.now_s)
         missing = [name for name in asked.spec.columns if name in pipeline.absent]
         if missing:

@@ -40,20 +40,20 @@ class SampleSeries:
         first = max(
             self._begin, int(np.searchsorted(self._times[: self._end], keep_from_s, side="right")) - 1
         )
-        kept = self._end - first
-        size = len(self._times) if kept <= len(self._times) // 2 else 2 * len(self._times)
+        retained = self._end - first
+        size = len(self._times) if retained <= len(self._times) // 2 else 2 * len(self._times)
         times, rows = np.empty(size), np.empty((size, self._rows.shape[1]))
-        times[:kept], rows[:kept] = self._times[first : self._end], self._rows[first : self._end]
-        self._times, self._rows, self._begin, self._end = times, rows, 0, kept
+        times[:retained], rows[:retained] = self._times[first : self._end], self._rows[first : self._end]
+        self._times, self._rows, self._begin, self._end = times, rows, 0, retained
 
     @property
     def times(self) -> Floats:
-        """Times of the rows that are kept."""
+        """Times of the rows that are retained."""
         return self._times[self._begin : self._end]
 
     @property
     def rows(self) -> Floats:
-        """The rows that are kept."""
+        """The rows that are retained."""
         return self._rows[self._begin : self._end]
 
     def place_at(self, at_s: float) -> int:

@@ -99,7 +99,7 @@ class Plots:
         return metric_groups(self._result)[:MAX_PANELS] if len(self._result.decisions) else []
 
     def decisions(self, ax: Axes | None = None) -> Axes:
-        """What the metrics proposed at each look, what windows and cooldowns left of it, and the target."""
+        """What the metrics asked for at each evaluation, what windows and cooldowns left of it, and the target."""
         ax = _one_axes(ax, LATENCY_SIZE)
         return draw_decisions(ax, self._result)
 

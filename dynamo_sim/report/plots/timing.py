@@ -20,7 +20,7 @@ LOG_BELOW = 0.2  # an axis is logarithmic when half of its points lie in this fi
 
 
 def profile_figure(profile: Profile, title: str) -> Figure:
-    """Prefill times over prompt tokens, and decode times over KV room with one line a context length."""
+    """Prefill times over prompt tokens, and decode times over KV tokens in use with one line a context length."""
     figure = Figure(figsize=(12.0, 5.4), layout="constrained")
     figure.suptitle(literal(title), x=0.01, ha="left", fontsize=12)
     prefill, decode = figure.subplots(1, 2)
@@ -43,7 +43,7 @@ def draw_prefill(ax: Axes, profile: Profile) -> None:
 
 
 def draw_decode(ax: Axes, profile: Profile) -> None:
-    """Decode times over KV room: solid where measured, dotted where the column was filled in."""
+    """Decode times over KV tokens in use: solid where measured, dotted where the column was filled in."""
     grid, points = profile.grid, profile.decode_points
     active = grid.decode_active_kv_tokens
     chosen = _spread(len(grid.decode_context_length), MAX_LINES)
@@ -70,7 +70,7 @@ def draw_decode(ax: Axes, profile: Profile) -> None:
         seen.append(mine)
     measured = np.concatenate(seen)
     ax.set_title("Decode", loc="left")
-    ax.set_xlabel("KV room in use (tokens)")
+    ax.set_xlabel("KV tokens in use")
     ax.set_ylabel("decode step (ms)")
     _scale(ax, active, measured[:, 2])
     total = len(grid.decode_context_length)

@@ -14,4 +14,4 @@ class FixedScaling(PolicySpec):
     """Kind of policy."""
 
     count: Workers
-    """Workers wanted."""
+    """Desired workers."""

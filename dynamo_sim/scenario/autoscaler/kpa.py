@@ -82,7 +82,7 @@ class KpaScaling(FromManifest):
     """Whether the fleet may go to zero."""
 
     target_burst_capacity: Annotated[float, Field(ge=-1)] = 211.0
-    """Spare room below which requests wait in front of the fleet; -1 = always."""
+    """Spare capacity below which requests wait in front of the fleet; -1 = always."""
 
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         yield from super()._conflicts()

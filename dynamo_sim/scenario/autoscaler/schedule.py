@@ -18,7 +18,7 @@ class TargetAt(Spec):
     """When, in ms of virtual time."""
 
     target: Workers
-    """Workers wanted from then on."""
+    """Desired workers from then on."""
 
 
 class CronEntry(Spec):
@@ -31,7 +31,7 @@ class CronEntry(Spec):
     """When it closes."""
 
     target: Workers
-    """Workers wanted while it is open."""
+    """Desired workers while it is open."""
 
     timezone: TimeZone = "UTC"
     """IANA name."""

@@ -1,4 +1,4 @@
-"""A metric that is kept at a target (spec 10, 0 and 5)."""
+"""Tracks a target of a metric (spec 10, 0 and 5)."""
 
 from __future__ import annotations
 

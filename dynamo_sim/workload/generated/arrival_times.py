@@ -102,15 +102,15 @@ def _random_events(
     Gaps are drawn and added in order, so the size of the chunks changes nothing.
     """
     chunks: list[Floats] = []
-    wanted = inf if count is None else count
+    missing = inf if count is None else count
     last = 0.0
-    while wanted > 0 and last <= expected:
-        left = min(wanted, (expected - last) * 1.01 + MIN_CHUNK)
+    while missing > 0 and last <= expected:
+        left = min(missing, (expected - last) * 1.01 + MIN_CHUNK)
         gaps = random.standard_gamma(burstiness, int(min(left, MAX_CHUNK)))
         gaps /= burstiness
         gaps[0] += last
         events = np.cumsum(gaps)
         chunks.append(events)
         last = float(events[-1])
-        wanted -= events.size
+        missing -= events.size
     return np.concatenate(chunks)

@@ -25,7 +25,7 @@ from dynamo_sim.scenario.arrivals import (
 
 Floats = npt.NDArray[np.float64]
 
-SHORTEST_S = 1e-9
+MIN_PIECE_S = 1e-9
 """Slopes of shorter pieces are not computed from their length."""
 
 
@@ -72,7 +72,7 @@ class LinearPieces:
         self._rate = np.array([piece.rate_rps for piece in pieces])
         until = np.array([p.rate_rps if p.until_rps is None else p.until_rps for p in pieces])
         self._length = np.append(np.diff(self._from), np.inf)
-        self._slope = (until - self._rate) / np.maximum(self._length, SHORTEST_S)
+        self._slope = (until - self._rate) / np.maximum(self._length, MIN_PIECE_S)
         amounts = (self._rate[:-1] + until[:-1]) / 2.0 * self._length[:-1]
         self._expected = np.concatenate(([0.0], np.cumsum(amounts)))
 

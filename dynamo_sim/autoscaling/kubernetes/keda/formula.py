@@ -145,17 +145,17 @@ class _FormulaParser:
     def _peek(self) -> str | None:
         return self._tokens[self._at][1] if self._at < len(self._tokens) else None
 
-    def _take(self, *wanted: str) -> str | None:
-        if self._peek() in wanted and self._tokens[self._at][0] != "number":
+    def _take(self, *expected: str) -> str | None:
+        if self._peek() in expected and self._tokens[self._at][0] != "number":
             self._at += 1
             return self._tokens[self._at - 1][1]
         return None
 
-    def _need(self, wanted: str) -> None:
-        if self._take(wanted) is None:
+    def _need(self, expected: str) -> None:
+        if self._take(expected) is None:
             found = self._peek()
             self._refuse(
-                f"expected {wanted!r}, got {found!r}" if found else f"expected {wanted!r} at the end"
+                f"expected {expected!r}, got {found!r}" if found else f"expected {expected!r} at the end"
             )
 
     def _refuse(self, why: str) -> NoReturn:

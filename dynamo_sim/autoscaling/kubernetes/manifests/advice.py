@@ -71,7 +71,7 @@ def map_line(name: str, total: bool, metric: str = "") -> str:
 
     Args:
         name: of the metric.
-        total: whether one number for the fleet is wanted, not a sample a worker.
+        total: whether one number for the fleet is needed, not a sample a worker.
         metric: what it is known to stand for; empty where only its name can tell.
     """
     fit = _Fit(metric, SECONDS) if metric else _fit(name)

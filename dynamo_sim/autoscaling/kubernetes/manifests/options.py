@@ -58,7 +58,7 @@ class ManifestOptions:
 
         Args:
             name: as the manifest says.
-            total: whether one number is wanted (``Object``, ``External``), not a sample a worker.
+            total: whether one number is needed (``Object``, ``External``), not a sample a worker.
 
         Raises:
             ValueError: there is no counterpart.

@@ -104,7 +104,7 @@ class PassModel:
         return found
 
 
-def least_squares_from_zero(matrix: Floats, wanted: Floats) -> Floats:
+def least_squares_from_zero(matrix: Floats, values: Floats) -> Floats:
     """The coefficients, none below 0, with the least squares; the best of all subsets of columns, so for a few columns.
 
     Of equally good ones the subset with fewer columns counts, so what never varied gets no weight.
@@ -112,14 +112,14 @@ def least_squares_from_zero(matrix: Floats, wanted: Floats) -> Floats:
     columns = matrix.shape[1]
     scale = np.maximum(np.abs(matrix).max(axis=0), 1e-300)
     scaled = matrix / scale
-    best, least = np.zeros(columns), float(wanted @ wanted)
+    best, least = np.zeros(columns), float(values @ values)
     for size in range(1, columns + 1):
         for subset in combinations(range(columns), size):
             chosen = scaled[:, subset]
-            found, *_ = np.linalg.lstsq(chosen, wanted, rcond=None)
+            found, *_ = np.linalg.lstsq(chosen, values, rcond=None)
             if (found < 0).any():
                 continue
-            error = wanted - chosen @ found
+            error = values - chosen @ found
             squares = float(error @ error)
             if squares < least * (1 - 1e-9) - 1e-24:
                 best = np.zeros(columns)
