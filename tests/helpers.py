@@ -38,6 +38,6 @@ def pass_stats(**values: Any) -> PassStats:
     return stats
 
 
-def watched() -> Collector:
+def collector() -> Collector:
     """A collector for visible fleets."""
     return Collector()

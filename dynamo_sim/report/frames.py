@@ -120,7 +120,7 @@ def decisions_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _numbers(values: list[Any]) -> pd.Series[Any]:
-    """Numbers with NaN for None; what a policy of one's own looked at may also be something else."""
+    """Numbers with NaN for None; what a custom policy read may also be something else."""
     try:
         return pd.Series([np.nan if value is None else float(value) for value in values], dtype=np.float64)
     except (TypeError, ValueError):

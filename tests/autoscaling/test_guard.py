@@ -1,4 +1,4 @@
-"""No answer of a policy reaches the fleet unchecked, and policies of one's own are found and checked (`spec 10, 1`)."""
+"""No answer of a policy reaches the fleet unchecked, and custom policies are found and checked (`spec 10, 1`)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_bad_answer_names_the_policy_and_the_time(answer: Any, what: str) -> N
 
 
 class OwnCount(int):
-    """A whole number of a type of one's own."""
+    """A whole number of a type that somebody wrote."""
 
 
 @pytest.mark.parametrize(

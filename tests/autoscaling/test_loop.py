@@ -103,7 +103,7 @@ def test_loops_due_together_run_in_their_order_on_what_the_one_before_left() -> 
     ]
 
 
-def test_a_decision_may_name_the_next_look() -> None:
+def test_a_decision_may_name_the_next_evaluation() -> None:
     policy = Script(Decision(2, next_at_s=7.5), Decision(3, next_at_s=math.inf))
     scaler = PolicyRunner([Loop("a", policy, 5)], [view])
     run(scaler, PretendFleet(1), 1e9)

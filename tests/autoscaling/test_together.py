@@ -96,7 +96,7 @@ class Toy:
     def hold(self, held: bool, now_s: float) -> None:
         self.held = held
 
-    # the truth
+    # exact metrics
 
     def share(self, now_s: float) -> float:
         ready = 0 if self.held else len(self.ready(now_s))

@@ -134,7 +134,7 @@ def keda(query: str, *more: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {"manifest": {"kind": "ScaledObject", "spec": {"triggers": [trigger, *more], **spec}}}
 
 
-def own_hpa(metric: str, least: int) -> dict[str, Any]:
+def hpa_of(metric: str, least: int) -> dict[str, Any]:
     metrics = [{"metric": metric, "source": "External", "target": 5}]
     policy = {
         "kind": "hpa",
@@ -155,9 +155,9 @@ def own_hpa(metric: str, least: int) -> dict[str, Any]:
         (keda(IN_FRONT), False),
         (keda(QUEUED, CRON), False),
         ({**keda(QUEUED), "min_workers": 1}, False),
-        (own_hpa("waiting", 0), True),
-        (own_hpa("waiting", 1), False),
-        (own_hpa("router_queue", 0), False),
+        (hpa_of("waiting", 0), True),
+        (hpa_of("waiting", 1), False),
+        (hpa_of("router_queue", 0), False),
         ({"policy": {"kind": "target_tracking", "metric": "waiting", "target": 3}}, True),
         ({"policy": {"kind": "kpa"}}, False),
         ({"policy": {"kind": "queue_proportional", "per_worker": 3}}, False),

@@ -7,14 +7,14 @@ import pytest
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.fleet import Completion, Fleet, Stage
 from dynamo_sim.workload.request import Outcome
-from tests.helpers import fleet, request, watched
+from tests.helpers import collector, fleet, request
 
 FOREVER = 1_000_000
 
 
 def run_to_end(pool: Fleet, now_ms: float = 0.0) -> float:
     """Drive until nothing is left; returns the time of the end."""
-    while (completion := pool.drive_ready(now_ms, FOREVER, watched())) is not None:
+    while (completion := pool.drive_ready(now_ms, FOREVER, collector())) is not None:
         now_ms = completion.step.end_ms
         pool.on_completion(completion, now_ms)
     return now_ms
@@ -119,7 +119,7 @@ def test_a_request_over_the_budget_without_chunking_starts_nothing_also_on_retry
     pool = fleet(enable_chunked_prefill=False, max_num_batched_tokens=8)
     pool.dispatch(0, request(input_tokens=16))
     for _ in range(2):
-        assert pool.drive_ready(0.0, FOREVER, watched()) is None
+        assert pool.drive_ready(0.0, FOREVER, collector()) is None
         (state,) = pool.states()
         assert (state.busy, state.in_flight, state.ready, state.drained) == (False, 1, True, False)
 
@@ -130,7 +130,7 @@ def test_passes_of_no_time_complete_at_once_as_long_as_they_do_something() -> No
     pool.dispatch(0, request(input_tokens=20, output_tokens=1))
     seen = []
     for _ in range(3):
-        completion = pool.drive_ready(0.0, FOREVER, watched())
+        completion = pool.drive_ready(0.0, FOREVER, collector())
         assert completion is not None
         step = completion.step
         assert step.stats is not None
@@ -154,7 +154,7 @@ def test_driving_starts_the_idle_worker_with_the_lowest_id() -> None:
     pool = fleet(3)
     for index, worker_id in enumerate((2, 0)):
         pool.dispatch(worker_id, request(index=index))
-    started = [pool.drive_ready(0.0, FOREVER, watched()) for _ in range(3)]
+    started = [pool.drive_ready(0.0, FOREVER, collector()) for _ in range(3)]
     assert [completion and completion.worker_id for completion in started] == [0, 2, None]
     assert pool.is_busy(0) and pool.is_busy(2) and not pool.is_busy(1)
 
@@ -162,7 +162,7 @@ def test_driving_starts_the_idle_worker_with_the_lowest_id() -> None:
 def test_in_flight_falls_only_at_the_completion() -> None:
     pool = fleet()
     pool.dispatch(0, request(output_tokens=1))
-    completion = pool.drive_ready(0.0, FOREVER, watched())
+    completion = pool.drive_ready(0.0, FOREVER, collector())
     assert completion is not None and pool.in_flight == 1 and pool.is_busy(0)
     ((ended, rejected),) = pool.on_completion(completion, completion.step.end_ms)
     assert pool.in_flight == 0 and ended.outcome is Outcome.COMPLETED and not rejected
@@ -171,7 +171,7 @@ def test_in_flight_falls_only_at_the_completion() -> None:
 def test_a_request_that_can_never_fit_is_rejected_in_a_pass_of_no_time() -> None:
     pool = fleet(num_gpu_blocks=2)
     pool.dispatch(0, request(input_tokens=9))
-    completion = pool.drive_ready(3.0, FOREVER, watched())
+    completion = pool.drive_ready(3.0, FOREVER, collector())
     assert completion is not None and completion.immediate
     ((ended, rejected),) = pool.on_completion(completion, 3.0)
     assert rejected and ended.outcome is Outcome.REJECTED and ended.first_admit_ms is None
@@ -184,7 +184,7 @@ def test_unknown_workers_and_wrong_stages_are_errors() -> None:
     with pytest.raises(SimulationError, match="unknown worker"):
         pool.is_busy(7)
     pool.dispatch(0, request())
-    completion = pool.drive_ready(0.0, FOREVER, watched())
+    completion = pool.drive_ready(0.0, FOREVER, collector())
     assert completion is not None
     with pytest.raises(SimulationError, match="expected Aggregated, got Decode"):
         pool.on_completion(Completion(Stage.DECODE, 0, completion.step), 1.0)

@@ -112,7 +112,7 @@ class Text:
 class User:
     text: Text
     prefix: Prefix
-    anchor: Node
+    last_node: Node
     held: int
     touched: int
 
@@ -141,11 +141,11 @@ def test_the_tree_answers_like_a_dictionary_of_prefixes(seed: int) -> None:
             case ("begin", prefix):
                 text = Text(prefix)
                 assert tree.matched_pages(text, len(prefix)) == naive.length(prefix)
-                held, anchor = tree.match(text, len(prefix))
+                held, last_node = tree.match(text, len(prefix))
                 assert held == naive.match(prefix)
-                tree.lock(anchor)
+                tree.lock(last_node)
                 naive.lock(prefix[:held], 1)
-                users.append(User(text, prefix, anchor, held, 0))
+                users.append(User(text, prefix, last_node, held, 0))
             case ("keep", number, pages, one_by_one) if users:
                 user = users[number % len(users)]
                 target = min(user.held + pages, len(user.prefix))
@@ -157,23 +157,23 @@ def test_the_tree_answers_like_a_dictionary_of_prefixes(seed: int) -> None:
                 present = sum(naive_keep(naive, user, end) for end in puts)
                 there = 0
                 for end in [target] if alone else puts:  # new pages may enter the tree together
-                    node, found = tree.put(user.anchor, user.text, end, by_page=one_by_one)
-                    tree.lock(node, above=user.anchor)
-                    user.anchor, user.touched = node, tree.now()
+                    node, found = tree.put(user.last_node, user.text, end, by_page=one_by_one)
+                    tree.lock(node, above=user.last_node)
+                    user.last_node, user.touched = node, tree.now()
                     there += found
                 assert there == present
                 assert tree.take((len(singly) - present) * PAGE)
                 naive.free -= (len(singly) - present) * PAGE
             case ("end", number) if users:
                 user = users.pop(number % len(users))
-                tree.unlock(user.anchor, user.touched)
+                tree.unlock(user.last_node, user.touched)
                 naive.lock(user.prefix[: user.held], -1)
             case ("evict", tokens):
                 tree.evict(tokens)
                 naive.evict(tokens)
         assert (tree.free, tree.evictable) == (naive.free, naive.evictable)
         assert content(tree) == set(naive.pages)
-        tree.check([user.anchor for user in users])
+        tree.check([user.last_node for user in users])
 
 
 def naive_keep(naive: Prefixes, user: User, end: int) -> int:

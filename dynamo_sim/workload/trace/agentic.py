@@ -161,10 +161,10 @@ def _sound(rows: list[_Row], lines: TraceLines) -> list[_Row]:
 
 def find_cycle(waits_for: Sequence[Sequence[int]]) -> int | None:
     """The first row met again while it is still open, searching depth first in order, or None."""
-    fresh, is_open, done = 0, 1, 2
-    state = [fresh] * len(waits_for)
+    unseen, is_open, done = 0, 1, 2
+    state = [unseen] * len(waits_for)
     for root in range(len(waits_for)):
-        if state[root] != fresh:
+        if state[root] != unseen:
             continue
         state[root] = is_open
         path = [(root, iter(waits_for[root]))]
@@ -176,7 +176,7 @@ def find_cycle(waits_for: Sequence[Sequence[int]]) -> int | None:
                 path.pop()
             elif state[following] == is_open:
                 return following
-            elif state[following] == fresh:
+            elif state[following] == unseen:
                 state[following] = is_open
                 path.append((following, iter(waits_for[following])))
     return None

@@ -1,4 +1,4 @@
-"""What is wrong with a policy of one's own is one line that names their file and the line in it."""
+"""What is wrong with a custom policy is one line that names their file and the line in it."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class PlainSequence:
     def forget(self) -> None:
         self.have = self.kept = self.quota = 0
         self.slots: list[int] = []
-        self.anchor: PlainNode | None = None
+        self.last_node: PlainNode | None = None
 
     @property
     def left(self) -> int:
@@ -298,7 +298,7 @@ class PlainSglang:
         r.slots = self.tree.path_slots(node) + taken
         self.tree.events.publish(r.tokens[:n], r.slots, m)
         self.tree.lock(node)
-        r.anchor = node
+        r.last_node = node
         return m
 
     def extend(self, r: PlainSequence, n: int) -> int | None:
@@ -317,9 +317,9 @@ class PlainSglang:
         self.tree.insert(r.tokens[:a], r.slots[:a])
         _, node = self.tree.match(r.tokens[:a])
         self.tree.lock(node)
-        assert r.anchor is not None
-        self.tree.unlock(r.anchor)
-        r.anchor = node
+        assert r.last_node is not None
+        self.tree.unlock(r.last_node)
+        r.last_node = node
         r.kept = a
 
     def end(self, r: PlainSequence) -> None:
@@ -338,16 +338,16 @@ class PlainSglang:
                     duplicates += r.slots[first:last]
             self.tree.give(duplicates)
             self.tree.events.withdraw(duplicates)
-        assert r.anchor is not None
-        self.tree.unlock(r.anchor)
+        assert r.last_node is not None
+        self.tree.unlock(r.last_node)
 
     def retract(self, r: PlainSequence) -> None:
         given = r.slots[r.kept :]
         self.tree.owned_twice |= any(not set(given).isdisjoint(node.slots) for node in self.tree.nodes())
         self.tree.give(given)
         self.tree.events.withdraw(given)
-        assert r.anchor is not None
-        self.tree.unlock(r.anchor)
+        assert r.last_node is not None
+        self.tree.unlock(r.last_node)
         r.forget()
 
     # ------------------------------------------------------------ a pass (sections 7 to 10)
@@ -452,11 +452,14 @@ class PlainSglang:
             self.ratio = self.init
         lower = self.ratio - self.decay
         self.ratio = lower if lower > self.least else self.least
-        fresh = [r.prompt for r in self.waiting if not r.gen]
+        unprefilled = [r.prompt for r in self.waiting if not r.gen]
         returned = [len(r.tokens) for r in self.waiting if r.gen]
-        stats.num_queued_prefill, stats.num_queued_decode = len(fresh), len(returned)
-        stats.sum_queued_prefill_tokens, stats.sum_queued_decode_kv_tokens = sum(fresh), sum(returned)
-        stats.var_queued_prefill_length, stats.var_queued_decode_kv_tokens = spread(fresh), spread(returned)
+        stats.num_queued_prefill, stats.num_queued_decode = len(unprefilled), len(returned)
+        stats.sum_queued_prefill_tokens, stats.sum_queued_decode_kv_tokens = sum(unprefilled), sum(returned)
+        stats.var_queued_prefill_length, stats.var_queued_decode_kv_tokens = (
+            spread(unprefilled),
+            spread(returned),
+        )
         step.stats = stats  # type: ignore[assignment]
         step.progress = bool(batch or step.signals or step.tokens or stats.num_decode_requests)
         return step

@@ -118,9 +118,9 @@ def test_slots_given_back_twice_make_more_room_than_there_is() -> None:
     scheduler = engine(block_size=4, num_gpu_blocks=64)
     lone = request(0, 0.0, 8, 1, [(1, 8)])
     run(scheduler, [lone])
-    fresh = SglangSequence(request(1, 0.0, 8, 1, [(1, 8)]), scheduler.interner)
-    assert memory.begin(scheduler.cache, fresh, 8) == 8
-    memory.retract(scheduler.cache, fresh)
+    newcomer = SglangSequence(request(1, 0.0, 8, 1, [(1, 8)]), scheduler.interner)
+    assert memory.begin(scheduler.cache, newcomer, 8) == 8
+    memory.retract(scheduler.cache, newcomer)
     assert scheduler.cache.available == scheduler.total_kv_tokens + 8
     assert scheduler.used_kv_tokens == 0
 
