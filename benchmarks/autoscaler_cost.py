@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an autoscaler costs: the load decode-4096-256 with and without an HPA that looks every 15 s.
+"""What an autoscaler costs: the load decode-4096-256 with and without an HPA that syncs every 15 s.
 
 The HPA may neither add nor remove workers, so that both runs serve the same; prints CPU times in alternation.
 """
@@ -46,8 +46,8 @@ def cpu_s(scenario: Scenario) -> float:
 
 def main() -> None:
     without = to_scenario(load("decode-4096-256"))
-    watched = without.with_(autoscaler={"policy": {"manifest": HPA}})
-    pairs = [(cpu_s(watched), cpu_s(without)) for _ in range(5)]
+    scaled = without.with_(autoscaler={"policy": {"manifest": HPA}})
+    pairs = [(cpu_s(scaled), cpu_s(without)) for _ in range(5)]
     ratio = statistics.median(left / right for left, right in pairs)
     for left, right in pairs:
         print(f"with an HPA {left:.3f} s, without {right:.3f} s, {left / right:.2f} times")

@@ -87,8 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = build_parser().parse_args(argv)
-    except SystemExit as leaving:  # argparse has printed its help, the version or an error
-        return int(leaving.code or 0)
+    except SystemExit as ended:  # argparse has printed its help, the version or an error
+        return int(ended.code or 0)
     try:
         code: int = arguments.handler(arguments)
     finally:

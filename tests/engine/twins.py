@@ -98,7 +98,7 @@ def serve(
 
     Args:
         during: is called with each step just before it ends.
-        foresees: whether the scheduler is told of the next arrival before it plans; else stretches are cut.
+        foresees: whether the scheduler knows of the next arrival before it plans; else stretches are cut.
     """
     coming, now, passes = list(requests), 0.0, 0
     while (coming or scheduler.request_count) and passes <= 3000:

@@ -104,9 +104,9 @@ class _Content:
         self.most = max(1, longest_input // block)
         self.next_id = 1
         self.sharing = draw.choice([0.0, 0.6, 1.0])
-        self.documents = [self.fresh(self.most) for _ in range(2)]
+        self.documents = [self.new_ids(self.most) for _ in range(2)]
 
-    def fresh(self, count: int) -> list[int]:
+    def new_ids(self, count: int) -> list[int]:
         self.next_id += count
         return list(range(self.next_id - count, self.next_id))
 
@@ -116,7 +116,7 @@ class _Content:
         ids: list[int] = []
         if draw.random() < self.sharing:
             ids = draw.choice(self.documents)[: draw.randint(1, blocks)]
-        ids = ids + self.fresh(blocks - len(ids))
+        ids = ids + self.new_ids(blocks - len(ids))
         return ids, self.cut(ids)
 
     def cut(self, ids: list[int]) -> int:

@@ -264,7 +264,7 @@ def test_a_timeline_without_passes_has_no_empty_panel() -> None:
 
 
 @pytest.mark.parametrize("metric", ["latency", "latency_over_time"])
-def test_two_runs_on_one_axes_have_colours_and_names_of_their_own(toy: RunResult, metric: str) -> None:
+def test_two_runs_on_one_axes_differ_in_colour_and_name(toy: RunResult, metric: str) -> None:
     ax, other = axes()[0], RunResult(toy_run(60), ToyScenario(sla(60.0, 20.0, 2000.0)))
     getattr(toy.plot, metric)(ax)
     getattr(other.plot, metric)(ax)

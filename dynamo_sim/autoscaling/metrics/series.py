@@ -30,12 +30,12 @@ class SampleSeries:
             self._rows[self._end - 1] = row
             return
         if self._end == len(self._times):
-            self._make_room(keep_from_s)
+            self._grow(keep_from_s)
         self._times[self._end] = at_s
         self._rows[self._end] = row
         self._end += 1
 
-    def _make_room(self, keep_from_s: float) -> None:
+    def _grow(self, keep_from_s: float) -> None:
         # One row before the limit stays: it is where a window that begins at the limit starts.
         first = max(
             self._begin, int(np.searchsorted(self._times[: self._end], keep_from_s, side="right")) - 1

@@ -48,8 +48,8 @@ def draw_timeline(axes: Sequence[Axes], result: RunTables, metrics: Sequence[lis
 
     They are given the same time axis, whether or not they share it.
     """
-    looked_ms = float(result.decisions["at_s"].max()) * 1000.0 if len(result.decisions) else 0.0
-    end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0)), looked_ms) or 1.0
+    decided_ms = float(result.decisions["at_s"].max()) * 1000.0 if len(result.decisions) else 0.0
+    end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0)), decided_ms) or 1.0
     unit_ms, unit = time_unit(end_ms)
     _rates(axes[0], result, end_ms, unit_ms)
     _workers(axes[1], result, end_ms, unit_ms)

@@ -239,12 +239,12 @@ def test_knative_s_decider_decides_as_its_autoscaler(seed: int) -> None:
     ready = chance.choice([0, 1, 1, 4])
     decider = Decider.started(spec, ready, 0.0)
     twin.begin(ready, 0.0)
-    load, desired, silent_until = 0.0, ready, 0
+    load, desired, without_load_until = 0.0, ready, 0
     for second in range(1, 160):
         load = max(0.0, load + chance.choice([0, 0, 0, 1, -1, 8, -8, 50, -50]) * total * chance.random() / 4)
         if chance.random() < 0.01:
-            silent_until = second + chance.choice([3, 15, 70])
-        if second >= silent_until:
+            without_load_until = second + chance.choice([3, 15, 70])
+        if second >= without_load_until:
             for window_ in (stable, panic):
                 window_.record(second, load)
             twin.record(second, load)
