@@ -124,7 +124,7 @@ def _run(
 ) -> RunResult:
     """Build everything, run it, sum it up."""
     args, limits = scenario.fleet.engine, scenario.limits
-    single = scenario.fleet.workers == 1 and controller is None
+    single = scenario.fleet.workers == 1 and controller is None  # its numbers differ (`spec 01, 1`)
     source = build_source(
         scenario.workload,
         engine_block_size=args.block_size,

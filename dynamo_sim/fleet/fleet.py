@@ -137,7 +137,7 @@ class Fleet:
         return removed
 
     def kill(self, worker_id: int, now_ms: float) -> list[Request]:
-        """Take a worker away at once; the requests it had, which have failed.
+        """Take a worker away at once; the requests it had, which have failed (`spec 10, 10`: drain deadline).
 
         Tokens of a pass that has not ended by now never came out.
         """

@@ -1,4 +1,4 @@
-"""One worker of a fleet: its scheduler and the step it is busy with."""
+"""One worker of a fleet: its scheduler and the step it is busy with (`spec 01, 4`)."""
 
 from __future__ import annotations
 

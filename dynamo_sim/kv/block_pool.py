@@ -12,7 +12,7 @@ from dynamo_sim.kv.kv_events import KvEventLog
 
 
 class BlockPool:
-    """``num_blocks`` slots, each free, active or inactive (`spec 03`).
+    """``num_blocks`` slots, each free, active or inactive (`spec 03, 2 and 9`).
 
     A full block that other tables may share has a *name* (an integer, see `PrefixInterner`); blocks that nothing
     else can match are only counted. The inactive set is one queue in order of release: a table gives back

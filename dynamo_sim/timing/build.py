@@ -36,7 +36,7 @@ def build_timing(args: TimingArgs) -> PassTiming:
     """The timing that ``args`` ask for: a planner profile if one is given, else the polynomial.
 
     Raises:
-        ScenarioError: the profile cannot be used, or durations from aiconfigurator are asked for.
+        ScenarioError: the profile cannot be used, or durations from aiconfigurator are asked for (`spec 04, 5`).
     """
     if args.aic_backend is not None:
         raise ScenarioError(

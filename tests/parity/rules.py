@@ -53,6 +53,7 @@ RULES: dict[str, dict[str, tuple[int, ...]]] = {
     "spec 04, 6.1": {"errors": (4, 5), "speculative": (1, 3, 4)},
     "spec 04, 6.2": {"speculative": (6, 7, 8, 9, 10, 11)},
     "spec 04, 6.3": {"speculative": (1, 2, 4, 5, 6)},
+    "spec 04, 6.4": {"speculative": (2,)},
     "spec 04, 7": {"timing": (10,)},
     "spec 05, 2": {"sglang": (11, 32)},
     "spec 05, 4": {"sglang": (16, 17)},

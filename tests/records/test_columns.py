@@ -1,4 +1,4 @@
-"""Requests, passes, levels and lives of workers as columns (`spec 09, 1 and 3`)."""
+"""Requests, passes, levels and lives of workers as columns (`spec 09, 1, 3 and 10`)."""
 
 from __future__ import annotations
 

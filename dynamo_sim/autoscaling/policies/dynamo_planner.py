@@ -1,4 +1,4 @@
-"""The Dynamo planner itself, driving our fleet through the bridge contract (`spec 10, 6.1 and 6.2`)."""
+"""The Dynamo planner itself, driving our fleet through the bridge contract (`spec 10, 6.1 to 6.5`)."""
 
 from __future__ import annotations
 

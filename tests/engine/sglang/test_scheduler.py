@@ -181,3 +181,16 @@ def test_a_batch_of_a_thousand_costs_one_entry_a_pass() -> None:
     assert len(scheduler.gaps._counts) + len(scheduler.gaps._ends_ms) <= passes + len(steps)
     assert len(scheduler.cache.root.children) == 1000
     assert all(len(node.children) <= 1 for node in scheduler.cache.root.children.values())
+
+
+def test_every_try_of_a_stuck_worker_lowers_its_ratio() -> None:
+    """So it matters how often the fleet tries it (`spec 01, 6.3`)."""
+    scheduler = engine(num_gpu_blocks=16, block_size=1)
+    scheduler.receive(request(0, 0.0, 100, 1))
+    ratios = []
+    for _ in range(3):
+        step = scheduler.start(0.0, 1)
+        scheduler.finish(step)
+        assert not step.progress
+        ratios.append(scheduler.ratio.value)
+    assert ratios[0] > ratios[1] > ratios[2]

@@ -1,4 +1,4 @@
-"""A ScaledObject as a policy of two loops: the operator's poll, then the HPA's sync."""
+"""A ScaledObject as a policy of two loops: the operator's poll, then the HPA's sync (`spec 10, 3.2`)."""
 
 from __future__ import annotations
 
