@@ -48,17 +48,24 @@ def titles(text: str) -> dict[str, str]:
     return dict(re.findall(rf"^##+ ({_NUMBER}[a-z]?)\.? (.+)$", text, re.MULTILINE))
 
 
-def exists(text: str, section: str) -> bool:
-    """Whether a specification has a section, or a numbered step of the section above: 5.3 is step 3 of section 5."""
-    if section in titles(text):
-        return True
-    above, _, step = section.rpartition(".")
+def step(text: str, section: str) -> str | None:
+    """The text of a numbered step of the section above: 5.3 is step 3 of section 5; None where there is none."""
+    above, _, number = section.rpartition(".")
     body = (
         re.search(rf"^##+ {re.escape(above)}\.? .+\n((?:(?!^## ).*\n?)*)", text, re.MULTILINE)
         if above
         else None
     )
-    return body is not None and re.search(rf"(?:^|\s|\(){step}\. ", body.group(1)) is not None
+    if body is None:
+        return None
+    at_the_margin = re.search(rf"^{number}\. (.+)", body.group(1), re.MULTILINE)
+    found = at_the_margin or re.search(rf"(?:\s|\(){number}\. (.+)", body.group(1))
+    return found.group(1) if found else None
+
+
+def exists(text: str, section: str) -> bool:
+    """Whether a specification has a section, or a numbered step of the section above."""
+    return section in titles(text) or step(text, section) is not None
 
 
 def places() -> list[Path]:

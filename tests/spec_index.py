@@ -7,20 +7,21 @@ It is made of the citations in the files, and of the golden cases named in `test
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from tests.parity.rules import RULES, VECTOR_RULES
-from tests.spec_citations import ROOT, SPEC, citations, documents, places, titles
+from tests.spec_citations import ROOT, SPEC, citations, documents, places, step, titles
 
 INDEX = SPEC / "INDEX.md"
 HEAD = """\
 # Where each rule stands
 
-Sections of the [specifications](README.md) with the files that cite them. A number such as 5.3 without a title is
-step 3 of section 5. Code is below `dynamo_sim/`, tests are below `tests/`. Golden cases are in `tests/parity/cases/`,
-by topic and number; `pytest tests/parity/test_golden.py -k vllm/25` runs one. This page is written by
-`python -m tests.spec_index`, and a test keeps it true. The cases of the topic autoscaling are named by their kind.
+Sections of the [specifications](README.md) with the files that cite them. Where 5.3 is no section but step 3 of section
+5, its first words are in italics. Code is below `dynamo_sim/`, tests are below `tests/`. Golden cases are in
+`tests/parity/cases/`, by topic and number; `pytest tests/parity/test_golden.py -k vllm/25` runs one. Cases of the topic
+autoscaling are named by their kind. This page is written by `python -m tests.spec_index`, and a test keeps it true.
 """
 
 Cited = dict[tuple[str, str], set[str]]
@@ -58,6 +59,12 @@ def in_order(section: str) -> tuple[int, ...]:
     return tuple(int(part) for part in section.split(".")) if section else ()
 
 
+def beginning(text: str) -> str:
+    """The first words of a step, up to a mark of punctuation."""
+    words = re.split(r"[.:;|]", re.sub(r"[*`]", "", text))[0].split()
+    return f"*{' '.join(words[:8])}*" if words else ""
+
+
 def index() -> str:
     """The text of the page."""
     code, tests = cited_by_folder()
@@ -70,7 +77,7 @@ def index() -> str:
             key = (document, section)
             cells = [
                 section or "all",
-                named.get(section, "").split(" [")[0],
+                named.get(section, "").split(" [")[0] or beginning(step(text, section) or ""),
                 ", ".join(f"`{name}`" for name in sorted(code.get(key, ()))),
                 ", ".join(f"`{name}`" for name in sorted(tests.get(key, ()))),
                 "; ".join(golden.get(key, ())),
