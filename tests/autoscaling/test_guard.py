@@ -169,6 +169,14 @@ def test_a_policy_of_a_file_beside_the_scenario_is_found(tmp_path: Path) -> None
             load_policy(name, options, folder=tmp_path)
 
 
+def test_what_is_no_policy_class_is_never_called(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    for name, options in (("os:mkdir", {"path": str(made)}), ("pathlib:Path", {})):
+        with pytest.raises(ScenarioError, match="is not a class with a method decide"):
+            load_policy(name, options)
+    assert not made.exists()
+
+
 def test_modules_of_one_name_beside_two_scenarios_are_told_apart(tmp_path: Path) -> None:
     for folder, count in (("one", 3), ("two", 5)):
         (tmp_path / folder).mkdir()

@@ -22,7 +22,7 @@ def load_policy(
     """Build the policy ``name`` stands for.
 
     Args:
-        name: ``package.module:Class`` (or a function that makes a policy).
+        name: ``package.module:Class``, a class with a method ``decide``; nothing else is called.
         options: keyword arguments of the class.
         folder: searched for the module first, such as the folder of the scenario.
 
@@ -51,8 +51,10 @@ def load_policy(
         make = getattr(make, part, None)
         if make is None:
             raise ScenarioError(f"policy {name}: the module {module_name} has no {attribute!r}")
-    if not callable(make):
-        raise ScenarioError(f"policy {name}: {attribute!r} is neither a class nor a function")
+    if not inspect.isclass(make) or not (hasattr(make, "decide") or hasattr(make, "loops")):
+        raise ScenarioError(  # nothing else is called: a scenario is data that people pass around
+            f"policy {name}: {attribute!r} is not a class with a method decide(now_s, view, fleet)"
+        )
     try:
         policy = make(**dict(options or {}))
     except KeyboardInterrupt:

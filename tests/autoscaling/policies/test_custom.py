@@ -80,10 +80,10 @@ def test_policies_of_loops_are_checked_too() -> None:
         ("import nowhere_at_all\n", "named 'nowhere_at_all' (mine_here.py, line 1)"),
         ("x = \n", "SyntaxError: invalid syntax (mine_here.py, line 1)"),
         (
-            "class P:\n    def __init__(self):\n        raise SystemExit\n",
+            "class P:\n    def __init__(self):\n        raise SystemExit\n    def decide(self, *_): ...\n",
             "it cannot be made with {}: SystemExit (mine_here.py, line 3)",
         ),
-        ("from sys import exit as P\n", "it cannot be made with {}: SystemExit"),
+        ("from sys import exit as P\n", "'P' is not a class with a method decide(now_s, view, fleet)"),
     ],
 )
 def test_what_ends_python_or_breaks_while_a_policy_is_loaded_is_its_error(
