@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from dynamo_sim.engine.lengths import Lengths
-from dynamo_sim.records.variance import variance_of_sums
+from dynamo_sim.engine.variance import variance_of_sums
 
 
 class PassStats:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
+from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.kv_events import KvEvent
-from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.workload.request import Request
 
 

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from dynamo_sim.records.gaps import GapLog
+from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.workload.request import Request
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
+from dynamo_sim.engine.gaps import GapLog
+from dynamo_sim.engine.step import Step
 from dynamo_sim.records.fleet_changes import FleetChange
-from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.workload.request import Request
-
-if TYPE_CHECKING:
-    from dynamo_sim.engine.step import Step
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamo_sim.engine.gaps import merged_gaps
 from dynamo_sim.records.columns import RequestColumns
-from dynamo_sim.records.gaps import merged_gaps
 from dynamo_sim.records.percentiles import statistics
 from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.fleet_use import fleet_use

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_sim.engine.gaps import merged_gaps
 from dynamo_sim.engine.step import FIRST_TOKEN, Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.kv_events import KvEvent
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
-from dynamo_sim.records.gaps import merged_gaps
 from dynamo_sim.workload.request import Request
 
 RECORDED = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynamo_sim.engine.gaps import GapLog, merged_gaps
 from dynamo_sim.engine.pass_columns import columns_of
 from dynamo_sim.engine.step import Step
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
-from dynamo_sim.records.gaps import GapLog, merged_gaps
 from dynamo_sim.records.levels import Level
 from dynamo_sim.records.lifespans import lifespans
 from tests.helpers import pass_stats

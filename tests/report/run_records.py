@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
-from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.records.records import RunRecords
 from dynamo_sim.workload.request import Outcome, Request
 from tests.helpers import pass_stats

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from dynamo_sim.records.gaps import GapLog
+from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.summary import DISTRIBUTIONS, EXTRA_FIELDS, HOST_FIELDS, summarise
 from dynamo_sim.workload.request import Outcome, Request

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.workload.request import Request
 from tests.engine.twins import PlainStats
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
+from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.step import SignalKind, Step
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.records.gaps import GapLog
 from dynamo_sim.workload.request import Request
 from tests.engine.twins import PlainStats
 from tests.engine.vllm.plain_pool import PlainPool
