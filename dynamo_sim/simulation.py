@@ -24,8 +24,8 @@ from dynamo_sim.serving.controller import Controller, ScriptedTargets
 from dynamo_sim.serving.planner_bridge import Planner, PlannerController
 from dynamo_sim.serving.single import SingleWorkerServing
 from dynamo_sim.timing.build import build_timing
+from dynamo_sim.traces.lines import SkippedLine
 from dynamo_sim.workload.build import build_source
-from dynamo_sim.workload.trace.lines import SkippedLine
 
 Progress = Callable[[float, int], None]
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import reprlib
 import sys
+from math import isfinite
 from typing import Any
 
 MAX_LETTERS = 60
+
+MAX_DIGITS = 20
+"""Whole numbers in messages have at most so many digits; every one that is allowed somewhere has fewer."""
 
 
 def shown(value: Any, most: int = MAX_LETTERS) -> str:
@@ -23,6 +27,18 @@ def shown(value: Any, most: int = MAX_LETTERS) -> str:
 def cut(text: str, most: int = MAX_LETTERS) -> str:
     """A text, shortened to ``most`` letters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def plain_number(value: float) -> str:
+    """A number without a needless ``.0``, shortened where it is very long: -7, 2.5, inf, NaN."""
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**MAX_DIGITS else f"a number of more than {MAX_DIGITS} digits"
+    if isinstance(value, float):
+        if value != value:
+            return "NaN"
+        if isfinite(value) and value.is_integer() and abs(value) < 1e16:
+            return str(int(value))
+    return str(value)
 
 
 def is_text(value: Any) -> bool:

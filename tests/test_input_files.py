@@ -16,7 +16,7 @@ import pytest
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.scenario import Scenario, load_scenario
 from dynamo_sim.timing.profile_source import load_profile
-from dynamo_sim.workload.generated.csv_column import read_token_column
+from dynamo_sim.workload.csv_column import read_token_column
 from tests.timing.test_profile_sources import grid_npz, layers
 
 ROOT = Path(__file__).parents[1]

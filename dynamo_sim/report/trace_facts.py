@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynamo_sim.errors import TraceError
 from dynamo_sim.kv.prefix import PrefixInterner
-from dynamo_sim.workload.conversations import Conversations, Workflow
+from dynamo_sim.traces.conversations import Conversations, Workflow
+from dynamo_sim.traces.detect import detect_format
+from dynamo_sim.traces.formats import TraceSource, format_named, read_trace
+from dynamo_sim.traces.lines import SkippedLine
 from dynamo_sim.workload.request import Request
-from dynamo_sim.workload.trace.formats import TraceSource, canonical_format, one_by_one, read_trace
-from dynamo_sim.workload.trace.lines import SkippedLine, TraceLines
 from dynamo_sim.workload.transcript import Transcript
-from dynamo_sim.workload.turns import TurnTable
+from dynamo_sim.workload.turns import TraceTurns
 
 PEAK_WINDOW_MS = 10_000.0
 MIN_SPAN_MS = 1e-6
-DETECTION_ROWS = 2_000
 
 
 @dataclass(slots=True)
@@ -131,10 +129,9 @@ def inspect_trace(
     Raises:
         ScenarioError, TraceError: as `read_trace`.
     """
-    trace_format = detect_format(source) if trace_format is None else canonical_format(trace_format)
-    content = read_trace(source, trace_format, trace_block_size, skip_bad_lines=skip_bad_lines)
+    known = detect_format(source) if trace_format is None else format_named(trace_format)
+    content = read_trace(source, known.name, trace_block_size, skip_bad_lines=skip_bad_lines)
     table = content.turns
-    assert isinstance(table, TurnTable)
     interner = PrefixInterner(engine_block_size or table.block_tokens)
     ids_interner = PrefixInterner(1)
     reuse = Reuse(interner.block_size)
@@ -157,7 +154,7 @@ def inspect_trace(
     reuse.prompt_tokens = sum(inputs)
     return TraceFacts(
         file=content.file,
-        format=trace_format,
+        format=known.name,
         block_tokens=table.block_tokens,
         arrivals_ms=_arrivals(content),
         input_tokens=np.array(inputs, dtype=np.int64),
@@ -171,14 +168,15 @@ def inspect_trace(
 
 def _requests(content: Conversations | Workflow) -> Iterator[Request]:
     """All requests in file order, with the prompts they would have if every turn completed."""
-    if isinstance(content, Workflow) or not content.delta:
-        for row in range(len(content.turns)):
-            yield content.turns.request(row, 0.0)
+    turns = TraceTurns(content.turns)
+    if isinstance(content, Workflow) or not content.is_delta:
+        for row in range(len(turns)):
+            yield turns.request(row, 0.0)
         return
     session_of = {row: session for session, rows in enumerate(content.rows) for row in rows}
     transcripts: dict[int, Transcript] = {}
     for row, session in sorted(session_of.items()):
-        request = content.turns.request(row, 0.0)
+        request = turns.request(row, 0.0)
         is_last = row == content.rows[session][-1]
         transcript = transcripts.setdefault(session, Transcript())
         transcript.asked(request, is_last)
@@ -206,38 +204,3 @@ def _turns(content: Conversations | Workflow) -> NDArray[np.int64]:
     if isinstance(content, Workflow):
         return np.unique(np.array(content.sessions), return_counts=True)[1].astype(np.int64)
     return np.array([len(rows) for rows in content.rows], dtype=np.int64)
-
-
-def detect_format(source: TraceSource) -> str:
-    """Guess the format of a trace from its first rows.
-
-    `mooncake` and `mooncake-delta` have the same fields. Conversations whose later turns never begin with the
-    id the first one began with are taken for increments.
-
-    Raises:
-        TraceError: the file cannot be read, or only once, by who reads it after this.
-    """
-    first_ids: dict[str, Any] = {}
-    later = repeating = 0
-    sample = one_by_one(source)[0]
-    if isinstance(sample, str | Path) and Path(sample).is_fifo():
-        raise TraceError("a pipe cannot be read twice; say which format it has (--format)", sample)
-    for line, record in TraceLines(sample, skip_bad_lines=True):
-        if line > DETECTION_ROWS:
-            break
-        if not isinstance(record, dict):
-            continue
-        if "schema" in record or "event" in record:
-            return "dynamo"
-        if "num_turns" in record:
-            return "applied_compute_agentic"
-        if "wait_for" in record or "tool_wait_ms" in record:
-            return "agentic_mooncake"
-        session, ids = record.get("session_id"), record.get("hash_ids")
-        if isinstance(session, str) and isinstance(ids, list | tuple) and ids:
-            if session in first_ids:
-                later += 1
-                repeating += ids[0] == first_ids[session]
-            else:
-                first_ids[session] = ids[0]
-    return "mooncake-delta" if later and not repeating else "mooncake"

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 from dynamo_sim.scenario.base import CheckedSpec, Fraction, Path, Spec
 from dynamo_sim.scenario.files import existing_path
 from dynamo_sim.scenario.token_lengths import Tokens
+from dynamo_sim.scenario.trace_formats import RetimedFormatName
 
 SECONDS_PER_DAY = 86400.0
 
@@ -231,7 +232,7 @@ class RetimedArrivals(ArrivalSpec):
     profile: Annotated[RateShape, Field(discriminator="shape")]
     """The new arrivals."""
 
-    format: Literal["mooncake", "mooncake-delta", "applied_compute_agentic", "dynamo"] = "mooncake"
+    format: RetimedFormatName = "mooncake"
     """Format of the trace; its requests must not wait for requests of other conversations."""
 
     trace_block_size: Tokens | None = None
@@ -250,4 +251,4 @@ Arrivals = Annotated[
     RateShape | RetimedArrivals,
     Field(discriminator="shape"),
 ]
-"""Add a shape by adding its model to `RateShape`, and its rate to `workload.generated.rates`."""
+"""Add a shape by adding its model to `RateShape`, and its rate to `workload.arrivals.rates`."""

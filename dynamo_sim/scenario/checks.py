@@ -10,6 +10,7 @@ from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.sections import Fleet, Limits, Routing, ScalingStep, Sla
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
+from dynamo_sim.traces.formats import FORMATS
 
 
 def conflicts(
@@ -61,8 +62,9 @@ def _scaling_conflicts(scaling: tuple[ScalingStep, ...], workload: Workload) -> 
             ("scaling", position, "at_ms"),
             f"found {times[position]:g}, the time of scaling.{first} too; must differ",
         )
-    if scaling and isinstance(workload, TraceWorkload) and workload.format != "mooncake":
-        yield ("workload", "format"), f"found {workload.format!r}; must be 'mooncake' in a run with scaling"
+    if scaling and isinstance(workload, TraceWorkload) and not workload.trace_format.with_script:
+        possible = " or ".join(repr(each.name) for each in FORMATS if each.with_script)
+        yield ("workload", "format"), f"found {workload.format!r}; must be {possible} in a run with scaling"
 
 
 def _autoscaler_conflicts(
@@ -100,13 +102,13 @@ def _limit_conflicts(limits: Limits, workload: Workload, is_scaled: bool) -> Ite
         elif is_scaled:
             yield ("limits", "max_sim_time_ms"), "is not possible in a run with scaling"
     if isinstance(workload, TraceWorkload):
-        if workload.is_workflow and limits.concurrency is not None:
+        if workload.trace_format.is_workflow and limits.concurrency is not None:
             yield (
                 ("limits", "concurrency"),
                 f"is not possible for format {workload.format}, whose requests start when others end",
             )
-        if workload.format == "applied_compute_agentic" and limits.concurrency is None:
+        if workload.trace_format.needs_concurrency and limits.concurrency is None:
             yield (
                 ("limits", "concurrency"),
-                "missing; format applied_compute_agentic needs it, its sessions have no arrival times",
+                f"missing; format {workload.format} needs it, its sessions have no arrival times",
             )

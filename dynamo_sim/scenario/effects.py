@@ -69,7 +69,7 @@ def _schedule_policy(scenario: Scenario) -> str | None:
 def _shared_prefix(scenario: Scenario) -> str | None:
     workload = scenario.workload
     if isinstance(workload, TraceWorkload):
-        is_used = workload.format == "applied_compute_agentic"
+        is_used = workload.trace_format.takes_shared_prefix
         return None if is_used else f"not applied to format {workload.format}"
     return "nothing is shared while num_prefix_groups is 0" if workload.num_prefix_groups == 0 else None
 
@@ -80,7 +80,7 @@ def _prefix_groups(scenario: Scenario) -> str | None:
 
 def _max_sim_time(scenario: Scenario) -> str | None:
     workload = scenario.workload
-    if isinstance(workload, TraceWorkload) and workload.is_workflow:
+    if isinstance(workload, TraceWorkload) and workload.trace_format.is_workflow:
         return f"not applied to format {workload.format}"
     return None
 

@@ -13,17 +13,12 @@ from dynamo_sim.scenario.base import CheckedSpec, Count, Fraction, NonNegative, 
 from dynamo_sim.scenario.files import existing_path
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.token_lengths import Tokens
-
-DEFAULT_TRACE_BLOCK_TOKENS = 512
+from dynamo_sim.scenario.trace_formats import FormatName
+from dynamo_sim.traces.format import DEFAULT_BLOCK_TOKENS, TraceFormat
+from dynamo_sim.traces.formats import FORMATS, format_named
 
 Speedup = Annotated[float, Field(gt=0)]
 RequestCount = Annotated[int, Field(ge=1, le=MAX_REQUESTS)]
-FORMAT_ALIASES = {"mooncake_delta": "mooncake-delta", "agentic-mooncake": "agentic_mooncake"}
-
-TraceFormat = Annotated[
-    Literal["mooncake", "mooncake-delta", "agentic_mooncake", "applied_compute_agentic", "dynamo"],
-    BeforeValidator(lambda name: FORMAT_ALIASES.get(name, name) if isinstance(name, str) else name),
-]
 
 
 def _checked_paths(value: Any, info: ValidationInfo) -> Any:
@@ -106,10 +101,10 @@ class TraceWorkload(Spec):
     records: tuple[dict[str, Any], ...] | None = Field(default=None, strict=False, min_length=1)
     """The lines of the trace themselves, instead of a file."""
 
-    format: TraceFormat = "mooncake"
+    format: FormatName = "mooncake"
     """Format of the trace."""
 
-    trace_block_size: Tokens | None = DEFAULT_TRACE_BLOCK_TOKENS
+    trace_block_size: Tokens | None = DEFAULT_BLOCK_TOKENS
     """Prompt tokens per hash id; for dynamo null, or what the trace says."""
 
     shared_prefix_ratio: Fraction = 0.0
@@ -129,8 +124,10 @@ class TraceWorkload(Spec):
         found = list(self._conflicts())
         if found:
             raise Problems(found)
-        if self.format == "dynamo" and "trace_block_size" not in self.model_fields_set:
-            self.__dict__["trace_block_size"] = None  # past the freeze: the trace says it
+        if "trace_block_size" not in self.model_fields_set:
+            self.__dict__["trace_block_size"] = (
+                self.trace_format.block_tokens
+            )  # past the freeze: the format says it
         return self
 
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
@@ -138,10 +135,16 @@ class TraceWorkload(Spec):
             yield ("path",), "missing; a trace needs a path, or its records"
         if self.path is not None and self.records is not None:
             yield ("records",), "cannot be given together with path"
-        if isinstance(self.path, tuple) and self.format != "dynamo":
-            yield ("path",), f"several files are possible only for format dynamo, not for {self.format}"
-        if self.trace_block_size is None and self.format != "dynamo":
+        if isinstance(self.path, tuple) and not self.trace_format.several_files:
+            several = ", ".join(each.name for each in FORMATS if each.several_files)
+            yield ("path",), f"several files are possible only for format {several}, not for {self.format}"
+        if self.trace_block_size is None and self.trace_format.block_tokens is not None:
             yield ("trace_block_size",), f"found null; must be a number of tokens for format {self.format}"
+
+    @property
+    def trace_format(self) -> TraceFormat:
+        """What is known of the format."""
+        return format_named(self.format)
 
     @property
     def paths(self) -> tuple[FilePath, ...]:
@@ -150,11 +153,6 @@ class TraceWorkload(Spec):
             return ()
         names = (self.path,) if isinstance(self.path, str) else self.path
         return tuple(FilePath(name) for name in names)
-
-    @property
-    def is_workflow(self) -> bool:
-        """Whether the format says that requests wait for each other (dynamo traces say it themselves)."""
-        return self.format == "agentic_mooncake"
 
 
 Workload = Annotated[SyntheticWorkload | TraceWorkload | GeneratedWorkload, Field(discriminator="kind")]

@@ -8,9 +8,6 @@ from operator import eq
 
 from dynamo_sim.workload.request import Runs
 
-TOKEN_MASK = (1 << 32) - 1
-"""An id stands for the token value ``id mod 2**32`` (`spec 08, 4`)."""
-
 
 def merge_runs(runs: Sequence[tuple[int, int]]) -> Runs:
     """Merge neighbours of one token value and drop empty runs: the one way to write a token sequence."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 from dynamo_sim.workload.request import Request
-from dynamo_sim.workload.sources import WorkloadSource
+from dynamo_sim.workload.source import WorkloadSource
 from dynamo_sim.workload.turns import Turns
 
 

@@ -1,4 +1,4 @@
-"""Generated load of constant lengths and intervals (`spec 08, 10`)."""
+"""The reference's load of constant lengths and intervals (`spec 08, 10`)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,43 @@ from array import array
 from collections.abc import Sequence
 from itertools import accumulate, chain, repeat
 from math import isfinite
-from typing import Protocol
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.limits import MAX_BLOCKS
-from dynamo_sim.workload.content import TOKEN_MASK, runs_of_ids
-from dynamo_sim.workload.conversations import Conversations, sped_up
+from dynamo_sim.prompt_ids import TOKEN_MASK, check_shared_ratio, shared_blocks
+from dynamo_sim.scenario.workload import SyntheticWorkload
+from dynamo_sim.text import plain_number
+from dynamo_sim.workload.content import runs_of_ids
+from dynamo_sim.workload.loop import Loop
+from dynamo_sim.workload.plain_list import CappedList, OpenList
 from dynamo_sim.workload.request import Request, Runs
-from dynamo_sim.workload.trace.fields import plain_number
-from dynamo_sim.workload.trace.tool_loops import check_shared_ratio, shared_blocks
+from dynamo_sim.workload.sessions import SessionDriver, Sessions
+from dynamo_sim.workload.source import WorkloadSource
+from dynamo_sim.workload.speedup import check_ratio, sped_up
 
 
-class SyntheticLoad(Protocol):
-    """The parameters; see `spec 08, 10` for what each does."""
+def synthetic_source(load: SyntheticWorkload, block_tokens: int, loop: Loop) -> WorkloadSource:
+    """Build the source of a synthetic load (`spec 08, 2`, paths E to G).
 
-    input_tokens: int
-    output_tokens: int
-    request_count: int
-    arrival_interval_ms: float
-    turns_per_session: int
-    shared_prefix_ratio: float
-    num_prefix_groups: int
-    inter_turn_delay_ms: float
+    Args:
+        load: the parameters.
+        block_tokens: the engine's block size.
+        loop: how requests are offered.
+
+    Raises:
+        ScenarioError: a parameter is out of range.
+    """
+    check_counts(load)
+    if is_plain(load) and not loop.as_sessions:
+        turns = SyntheticTurns(load, load.request_count)
+        if loop.cap is not None:
+            return CappedList(turns, loop.cap)
+        check_ratio(loop.ratio, "arrival_speedup_ratio")
+        return OpenList(turns, plain_arrivals(load, loop.ratio))
+    if loop.cap is not None:
+        return SessionDriver(synthetic_sessions(load, block_tokens, 1.0), None, loop.cap, loop.stamp_at_take)
+    check_ratio(loop.ratio)
+    return SessionDriver(synthetic_sessions(load, block_tokens, loop.ratio), session_starts(load, loop.ratio))
 
 
 class SyntheticTurns:
@@ -39,7 +54,7 @@ class SyntheticTurns:
         block_tokens: tokens an id, or None for prompts that are unlike everything else.
     """
 
-    def __init__(self, load: SyntheticLoad, rows: int, block_tokens: int | None = None) -> None:
+    def __init__(self, load: SyntheticWorkload, rows: int, block_tokens: int | None = None) -> None:
         self._input = load.input_tokens
         self._output = load.output_tokens
         self._rows = rows
@@ -101,7 +116,7 @@ class _EqualSessions(Sequence[range]):
         return range(session * self._turns, (session + 1) * self._turns)
 
 
-def check_counts(load: SyntheticLoad) -> None:
+def check_counts(load: SyntheticWorkload) -> None:
     """Raise ScenarioError for lengths, counts or an interval out of range."""
     for name in ("input_tokens", "output_tokens", "request_count"):
         if getattr(load, name) < 1:
@@ -115,7 +130,7 @@ def check_counts(load: SyntheticLoad) -> None:
         )
 
 
-def is_plain(load: SyntheticLoad) -> bool:
+def is_plain(load: SyntheticWorkload) -> bool:
     """Whether prompts share nothing and sessions have one turn; values below the bounds count as that."""
     return not (
         load.turns_per_session > 1
@@ -125,13 +140,13 @@ def is_plain(load: SyntheticLoad) -> bool:
     )
 
 
-def plain_arrivals(load: SyntheticLoad, ratio: float) -> array[float]:
+def plain_arrivals(load: SyntheticWorkload, ratio: float) -> array[float]:
     """Arrival k = (k x interval) / speed-up: a product (`spec 08, 10`)."""
     interval = float(load.arrival_interval_ms)
     return sped_up((k * interval for k in range(load.request_count)), ratio, "the last arrival")
 
 
-def session_starts(load: SyntheticLoad, ratio: float) -> array[float]:
+def session_starts(load: SyntheticWorkload, ratio: float) -> array[float]:
     """Session starts: a running sum, then divided; a product differs in the last bits (`spec 08, 10`)."""
     interval = float(load.arrival_interval_ms)
     gap = 1000.0 / (1000.0 / interval) if interval else 0.0
@@ -139,7 +154,7 @@ def session_starts(load: SyntheticLoad, ratio: float) -> array[float]:
     return sped_up(sums, ratio, "the last arrival")
 
 
-def synthetic_sessions(load: SyntheticLoad, block_tokens: int, ratio: float) -> Conversations:
+def synthetic_sessions(load: SyntheticWorkload, block_tokens: int, ratio: float) -> Sessions:
     """Sessions of equal turns that share their leading blocks with each other.
 
     Args:
@@ -165,11 +180,10 @@ def synthetic_sessions(load: SyntheticLoad, block_tokens: int, ratio: float) -> 
         )
     turns = load.turns_per_session
     rows = load.request_count * turns
-    return Conversations(
+    return Sessions(
         turns=SyntheticTurns(load, rows, block_tokens),
         names=_Names(load.request_count),
         rows=_EqualSessions(load.request_count, turns),
-        starts=(),
         delays=_Constant(sped_up((delay,), ratio, "the pause before a turn")[0], rows),
     )
 

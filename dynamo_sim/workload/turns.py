@@ -1,12 +1,11 @@
-"""What the requests of a trace ask for, column by column, and how one of them becomes a `Request`."""
+"""What requests ask for, row by row, and how one of them becomes a `Request`."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
 from typing import Protocol
 
-from dynamo_sim.workload.content import TOKEN_MASK, runs_of_ids
+from dynamo_sim.traces.turn_table import TurnTable
+from dynamo_sim.workload.content import runs_of_ids
 from dynamo_sim.workload.request import Request, Runs
 
 
@@ -25,93 +24,41 @@ class Turns(Protocol):
         """Tokens to generate."""
 
     def planned_output(self, row: int) -> tuple[int, ...] | None:
-        """The token values the trace says will be generated, or None."""
+        """The token values that will be generated, or None."""
 
     def request(self, row: int, arrival_ms: float) -> Request:
         """A new request for ``row``; ``row`` is its index, its prompt is the row's own tokens."""
 
 
-class TurnTable:
-    """Rows of a trace as compact columns.
+class TraceTurns:
+    """The rows of a trace."""
 
-    A trace of millions of rows must not be millions of objects, so ids lie in one array of 32-bit token
-    values, and what few rows have (planned answers, priorities) lies in dictionaries. Several rows may point
-    into the same ids.
-
-    Attributes:
-        block_tokens: tokens that one id stands for (`trace_block_size`).
-    """
-
-    def __init__(self, block_tokens: int) -> None:
-        self.block_tokens = block_tokens
-        self._values = array("I")
-        self._first_value = array("q")
-        self._input = array("q")
-        self._output = array("q")
-        self._planned: dict[int, tuple[int, ...]] = {}
-        self._router_fields: dict[int, tuple[int, int, str | None]] = {}
+    def __init__(self, table: TurnTable) -> None:
+        self._table = table
+        self.input_tokens = table.input_tokens
+        self.output_tokens = table.output_tokens
+        self.planned_output = table.planned_output
 
     def __len__(self) -> int:
-        return len(self._input)
-
-    def store_ids(self, ids: Sequence[int]) -> int:
-        """Append ids to the common array; returns the position of the first."""
-        first = len(self._values)
-        try:
-            self._values.extend(ids)
-        except OverflowError:
-            del self._values[first:]
-            self._values.extend(value & TOKEN_MASK for value in ids)
-        return first
-
-    def add(
-        self,
-        first_value: int,
-        input_tokens: int,
-        output_tokens: int,
-        planned_output: Sequence[int] | None = None,
-        priority: int = 0,
-        strict_priority: int = 0,
-        policy_class: str | None = None,
-    ) -> int:
-        """Append a row whose content starts at position ``first_value`` of the ids; returns its number."""
-        row = len(self._input)
-        self._first_value.append(first_value)
-        self._input.append(input_tokens)
-        self._output.append(output_tokens)
-        if planned_output is not None:
-            self._planned[row] = tuple(planned_output)
-        if priority or strict_priority or policy_class is not None:
-            self._router_fields[row] = (priority, strict_priority, policy_class)
-        return row
-
-    def ids(self, row: int) -> Sequence[int]:
-        """The token values of a row's ids, as many as its length needs."""
-        first = self._first_value[row]
-        return self._values[first : first - (-self._input[row] // self.block_tokens)].tolist()
+        return len(self._table)
 
     def content(self, row: int) -> Runs:
         """The row's own tokens as merged runs."""
-        return runs_of_ids(self.ids(row), self.block_tokens, self._input[row])
-
-    def input_tokens(self, row: int) -> int:
-        """Number of the row's own tokens."""
-        return self._input[row]
-
-    def output_tokens(self, row: int) -> int:
-        """Tokens to generate."""
-        return self._output[row]
-
-    def planned_output(self, row: int) -> tuple[int, ...] | None:
-        """The token values the trace says will be generated, or None."""
-        return self._planned.get(row)
+        table = self._table
+        return runs_of_ids(table.ids(row), table.block_tokens, table.input_tokens(row))
 
     def request(self, row: int, arrival_ms: float) -> Request:
         """A new request for ``row`` that arrives at ``arrival_ms``."""
+        table = self._table
         request = Request(
-            row, arrival_ms, self._input[row], self._output[row], self.content(row), self._planned.get(row)
+            row,
+            arrival_ms,
+            table.input_tokens(row),
+            table.output_tokens(row),
+            self.content(row),
+            table.planned_output(row),
         )
-        router_fields = self._router_fields.get(row)
+        router_fields = table.router_fields(row)
         if router_fields is not None:
             request.priority, request.strict_priority, request.policy_class = router_fields
         return request

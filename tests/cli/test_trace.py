@@ -10,7 +10,8 @@ import pytest
 from dynamo_sim.cli.trace import add_parser
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.report.plots.trace import trace_figure
-from dynamo_sim.report.trace_facts import detect_format, inspect_trace
+from dynamo_sim.report.trace_facts import inspect_trace
+from dynamo_sim.traces.detect import detect_format
 
 
 def row(*ids, **fields):
@@ -83,7 +84,7 @@ def test_planned_answers_can_be_seen_again():
     ],
 )
 def test_formats_are_recognised_by_their_rows(rows, name):
-    assert detect_format(rows) == name
+    assert detect_format(rows).name == name
 
 
 def test_the_report_names_units(trace, capsys):

@@ -7,8 +7,8 @@ from math import inf, nan
 import pytest
 
 from dynamo_sim.errors import TraceError
-from dynamo_sim.workload.trace.decimals import as_written, read_decimal
-from dynamo_sim.workload.trace.formats import read_trace
+from dynamo_sim.traces.decimals import as_written, read_decimal
+from dynamo_sim.traces.formats import read_trace
 
 ROW = {"output_length": 1, "hash_ids": [1]}
 

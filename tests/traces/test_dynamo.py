@@ -8,7 +8,7 @@ import json
 import pytest
 
 from dynamo_sim.errors import ScenarioError, TraceError
-from dynamo_sim.workload.trace.formats import read_trace
+from dynamo_sim.traces.formats import read_trace
 
 
 def request(name, start, *hashes, session=None, parent=None, total=None, at=None, length=None, **fields):

@@ -12,9 +12,9 @@ import zstandard
 
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.report.trace_facts import inspect_trace
-from dynamo_sim.workload.trace import lines
-from dynamo_sim.workload.trace.formats import canonical_format, read_trace
-from dynamo_sim.workload.trace.lines import TraceLines
+from dynamo_sim.traces import lines
+from dynamo_sim.traces.formats import format_named, read_trace
+from dynamo_sim.traces.lines import TraceLines
 
 ROW = {"timestamp": 0, "output_length": 2, "hash_ids": [1, 2]}
 
@@ -240,10 +240,10 @@ def test_inline_records_follow_the_same_rules():
 
 
 def test_names_of_formats():
-    assert canonical_format("mooncake_delta") == "mooncake-delta"
-    assert canonical_format("agentic-mooncake") == "agentic_mooncake"
+    assert format_named("mooncake_delta").name == "mooncake-delta"
+    assert format_named("agentic-mooncake").name == "agentic_mooncake"
     with pytest.raises(ScenarioError, match="got 'Mooncake'"):
-        canonical_format("Mooncake")
+        format_named("Mooncake")
 
 
 def test_a_block_of_no_tokens_is_refused():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dynamo_sim.errors import ScenarioError, TraceError
-from dynamo_sim.workload.conversations import check_closed, schedule_open
-from dynamo_sim.workload.trace.formats import read_trace
+from dynamo_sim.traces.formats import read_trace
+from dynamo_sim.workload.trace_source import check_closed, schedule_open
+from dynamo_sim.workload.turns import TraceTurns
 
 
 def row(*ids, **fields):
@@ -17,6 +18,10 @@ def read(*rows, **options):
     return read_trace(list(rows), trace_block_size=4, **options)
 
 
+def turns_of(*rows):
+    return TraceTurns(read(*rows).turns)
+
+
 def refusal(*rows):
     with pytest.raises(TraceError) as error:
         read(*rows)
@@ -25,7 +30,7 @@ def refusal(*rows):
 
 def test_the_length_is_cut_to_what_the_ids_hold():
     """`spec 08, 13`, E1."""
-    turns = read(row(1, 2, input_length=100), row(1, 2, 3, input_length=3), row(1, 2)).turns
+    turns = turns_of(row(1, 2, input_length=100), row(1, 2, 3, input_length=3), row(1, 2))
     assert [turns.input_tokens(i) for i in range(3)] == [8, 3, 8]
     assert [turns.content(i) for i in range(3)] == [((1, 4), (2, 4)), ((1, 3),), ((1, 4), (2, 4))]
 
@@ -41,7 +46,7 @@ def test_aliases():
 
 
 def test_ids_count_modulo_two_to_the_32():
-    turns = read(row(1 + 2**32, 2**64 - 1), row(7, 7, input_length=6)).turns
+    turns = turns_of(row(1 + 2**32, 2**64 - 1), row(7, 7, input_length=6))
     assert turns.content(0) == ((1, 4), (2**32 - 1, 4))
     assert turns.content(1) == ((7, 6),)
 
@@ -139,7 +144,7 @@ def test_a_closed_loop_refuses_times_below_zero():
 
 
 def test_what_the_router_reads_is_kept():
-    request = read(row(priority=-3, strict_priority=2, policy_class="x")).turns.request(0, 1.5)
+    request = turns_of(row(priority=-3, strict_priority=2, policy_class="x")).request(0, 1.5)
     assert (request.priority, request.strict_priority, request.policy_class) == (-3, 2, "x")
     assert request.arrival_ms == 1.5
-    assert read(row(output_token_ids=[9, 8])).turns.request(0, 0.0).planned_output == (9, 8)
+    assert turns_of(row(output_token_ids=[9, 8])).request(0, 0.0).planned_output == (9, 8)

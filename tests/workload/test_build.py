@@ -10,8 +10,8 @@ import pytest
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.workload.build import build_source
 from dynamo_sim.workload.plain_list import OpenList
-from dynamo_sim.workload.session_driver import SessionDriver
-from dynamo_sim.workload.workflow_driver import WorkflowDriver
+from dynamo_sim.workload.sessions import SessionDriver
+from dynamo_sim.workload.workflows import WorkflowDriver
 
 
 @dataclass

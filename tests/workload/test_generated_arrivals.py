@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.arrivals import DiurnalArrivals
-from dynamo_sim.workload.generated.arrival_times import arrival_times_ms
-from dynamo_sim.workload.generated.rates import LinearPieces, Piece, rate_profile
+from dynamo_sim.workload.arrivals.rates import LinearPieces, Piece, rate_profile
+from dynamo_sim.workload.arrivals.times import arrival_times_ms
 from tests.workload.generated_loads import arrivals_s, scenario
 
 VARYING: dict[str, dict[str, Any]] = {

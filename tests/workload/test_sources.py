@@ -5,28 +5,33 @@ from __future__ import annotations
 import pytest
 
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.workload.conversations import schedule_open
+from dynamo_sim.traces.formats import read_trace
+from dynamo_sim.traces.turn_table import TurnTable
 from dynamo_sim.workload.plain_list import CappedList, OpenList
 from dynamo_sim.workload.request import FRESH_TOKEN
-from dynamo_sim.workload.session_driver import SessionDriver
-from dynamo_sim.workload.trace.formats import read_trace
-from dynamo_sim.workload.turns import TurnTable
-from dynamo_sim.workload.workflow_driver import WorkflowDriver
+from dynamo_sim.workload.sessions import SessionDriver
+from dynamo_sim.workload.trace_source import schedule_open, sessions_of
+from dynamo_sim.workload.turns import TraceTurns
+from dynamo_sim.workload.workflows import WorkflowDriver
 
 
 def row(*ids, **fields):
     return {"output_length": 2, "hash_ids": list(ids or (1,)), **fields}
 
 
-def sessions(*rows, delta=False):
-    return read_trace(list(rows), "mooncake-delta" if delta else "mooncake", 4)
+def sessions(*rows):
+    return sessions_of(read_trace(list(rows), "mooncake", 4))
+
+
+def increments(*rows):
+    return read_trace(list(rows), "mooncake-delta", 4)
 
 
 def table(count):
     turns = TurnTable(4)
     for number in range(count):
         turns.add(turns.store_ids([number]), 4, 2)
-    return turns
+    return TraceTurns(turns)
 
 
 def names(requests):
@@ -162,7 +167,7 @@ def test_file_times_are_ignored_in_a_closed_loop():
 
 
 def run_delta(content, reject=()):
-    source = SessionDriver(content, schedule_open(content, 1.0))
+    source = SessionDriver(sessions_of(content), schedule_open(content, 1.0))
     taken = []
     while not source.exhausted():
         for request in source.take_due(source.next_ms(), 0):
@@ -174,12 +179,11 @@ def run_delta(content, reject=()):
 
 def test_increments_accumulate_with_the_answers():
     taken = run_delta(
-        sessions(
+        increments(
             row(1, 2, session_id="a", timestamp=0, input_length=7),
             row(2, session_id="a"),
             row(3, session_id="a", output_token_ids=[8, 8]),
             row(4, session_id="a"),
-            delta=True,
         )
     )
     first, second = FRESH_TOKEN, FRESH_TOKEN + 1
@@ -193,17 +197,13 @@ def test_increments_accumulate_with_the_answers():
 
 def test_equal_neighbours_across_turns_are_one_run():
     taken = run_delta(
-        sessions(
-            row(1, session_id="a", timestamp=0, output_token_ids=[5, 6]), row(6, session_id="a"), delta=True
-        )
+        increments(row(1, session_id="a", timestamp=0, output_token_ids=[5, 6]), row(6, session_id="a"))
     )
     assert taken[1].prompt == ((1, 4), (5, 1), (6, 5))
 
 
 def test_a_rejected_turn_leaves_its_question_but_no_answer():
-    taken = run_delta(
-        sessions(row(1, session_id="a", timestamp=0), row(2, session_id="a"), delta=True), reject={0}
-    )
+    taken = run_delta(increments(row(1, session_id="a", timestamp=0), row(2, session_id="a")), reject={0})
     assert taken[1].prompt == ((1, 4), (2, 4))
 
 
@@ -213,7 +213,7 @@ def test_answers_of_different_turns_and_sessions_differ():
         for turn in range(3)
         for name in "ab"
     ]
-    taken = run_delta(sessions(*rows, delta=True))
+    taken = run_delta(increments(*rows))
     answers = [r.planned_output[0] for r in taken if r.planned_output]
     assert len(set(answers)) == len(answers) == 4
 

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import zstandard
 
 from dynamo_sim.errors import TraceError
-from dynamo_sim.workload.trace.decimals import as_written, read_decimal
-from dynamo_sim.workload.trace.opening import open_trace
+from dynamo_sim.traces.decimals import as_written, read_decimal
+from dynamo_sim.traces.opening import open_trace
 
 MAX_LINE_BYTES = 1 << 28
 """A longer line is no record of a trace."""

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_sim.errors import TraceError
-from dynamo_sim.workload.trace.agentic import find_cycle
-from dynamo_sim.workload.trace.formats import read_trace
+from dynamo_sim.traces.agentic_mooncake import find_cycle
+from dynamo_sim.traces.formats import read_trace
+from dynamo_sim.workload.turns import TraceTurns
 
 TOOL = {
     "tool_call_id": "t", "tool_class": "c", "status": "s", "duration_ms": 1.5, "started_at_unix_ms": 1,
@@ -89,7 +90,8 @@ def test_fields_without_effect_may_be_given():
 
 
 def test_an_empty_prompt_is_accepted():
-    turns = read(row("a", input_length=0), {"request_id": "b", "output_length": 1, "hash_ids": []}).turns
+    rows = row("a", input_length=0), {"request_id": "b", "output_length": 1, "hash_ids": []}
+    turns = TraceTurns(read(*rows).turns)
     assert turns.content(0) == turns.content(1) == ()
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from dynamo_sim.workload.conversations import Workflow
+from dynamo_sim.traces.conversations import Workflow
 from dynamo_sim.workload.request import Request
-from dynamo_sim.workload.sources import WorkloadSource, end_of_pause
+from dynamo_sim.workload.source import WorkloadSource, end_of_pause
+from dynamo_sim.workload.turns import TraceTurns
 
 
 class WorkflowDriver(WorkloadSource):
@@ -19,7 +20,7 @@ class WorkflowDriver(WorkloadSource):
 
     def __init__(self, workflow: Workflow) -> None:
         super().__init__()
-        self._turns = workflow.turns
+        self._turns = TraceTurns(workflow.turns)
         self._sessions = workflow.sessions
         self._wait_ms = workflow.wait_ms
         self._open = [len(waits) for waits in workflow.waits_for]

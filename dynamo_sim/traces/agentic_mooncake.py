@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_sim.text import is_text
-from dynamo_sim.workload.conversations import Workflow, sped_up
-from dynamo_sim.workload.trace.fields import (
+from dynamo_sim.text import is_text, plain_number
+from dynamo_sim.traces.conversations import Workflow
+from dynamo_sim.traces.fields import (
     brief,
     check_lengths,
     check_record,
     number,
-    plain_number,
     text,
     wrong,
 )
-from dynamo_sim.workload.trace.lines import BadLine, TraceLines
-from dynamo_sim.workload.trace.mooncake import CONTENT_FIELDS, RowContent, read_content
-from dynamo_sim.workload.trace.tool_events import check_tool_event
-from dynamo_sim.workload.turns import TurnTable
+from dynamo_sim.traces.format import ReadOptions, Sample, TraceFormat
+from dynamo_sim.traces.lines import BadLine, TraceLines
+from dynamo_sim.traces.mooncake import CONTENT_FIELDS, RowContent, read_content
+from dynamo_sim.traces.tool_events import check_tool_event
+from dynamo_sim.traces.turn_table import TurnTable
 
 KNOWN_FIELDS = CONTENT_FIELDS | {
     "wait_for", "tool_wait_ms", "request_kind", "branches", "prefix_reset", "tool_events"
@@ -182,12 +182,22 @@ def find_cycle(waits_for: Sequence[Sequence[int]]) -> int | None:
     return None
 
 
-def schedule_workflow(workflow: Workflow, ratio: float) -> None:
-    """Divide the times of a workflow by ``ratio``, in place (`spec 08, 8`).
+def _read(files: Sequence[TraceLines], options: ReadOptions) -> Workflow:
+    assert options.block_tokens is not None
+    return read_agentic_mooncake(files[0], options.block_tokens)
 
-    Raises:
-        ScenarioError: a time becomes infinite.
-    """
-    starts = iter(sped_up((start for start in workflow.starts if start is not None), ratio, "an arrival"))
-    workflow.starts = [None if start is None else next(starts) for start in workflow.starts]
-    workflow.wait_ms = sped_up(workflow.wait_ms, ratio, "the pause before a request")
+
+def _waits(sample: Sample) -> bool:
+    return any("wait_for" in record or "tool_wait_ms" in record for record in sample)
+
+
+FORMAT = TraceFormat(
+    name="agentic_mooncake",
+    aliases=("agentic-mooncake",),
+    read=_read,
+    recognise=_waits,
+    line="a request that may wait for others",
+    arrivals="`timestamp`, or the last end among `wait_for`",
+    is_workflow=True,
+    workflow_subject="agentic_mooncake trace format is",
+)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dynamo_sim.limits import MAX_TOKENS
 from dynamo_sim.random_streams import stream
 from dynamo_sim.scenario.token_lengths import EmpiricalLengths, LognormalLengths, TokenLengths
-from dynamo_sim.workload.generated.csv_column import read_token_column
+from dynamo_sim.workload.csv_column import read_token_column
 
 Lengths = npt.NDArray[np.int32]
 

@@ -10,7 +10,7 @@ from dynamo_sim.errors import ScenarioError
 from dynamo_sim.limits import MAX_REQUESTS
 from dynamo_sim.random_streams import stream
 from dynamo_sim.scenario.arrivals import ConstantArrivals, GammaArrivals, PoissonArrivals, RateShape
-from dynamo_sim.workload.generated.rates import Floats, rate_profile
+from dynamo_sim.workload.arrivals.rates import Floats, rate_profile
 
 LATEST_US = 2.0**53
 """Beyond this, 285 years, a float cannot count microseconds."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dynamo_sim.errors import ScenarioError, TraceError
-from dynamo_sim.workload.trace.formats import read_trace
-from dynamo_sim.workload.trace.tool_loops import shared_blocks
+from dynamo_sim.prompt_ids import shared_blocks
+from dynamo_sim.traces.formats import read_trace
 
 LOOP = {
     "num_turns": 2,

@@ -8,23 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamo_sim.errors import ScenarioError, TraceError
-from dynamo_sim.workload.conversations import Conversations, Workflow
-from dynamo_sim.workload.trace.dynamo_agents import Recorded, ToolLink, link_agents
-from dynamo_sim.workload.trace.fields import (
+from dynamo_sim.prompt_ids import half_up
+from dynamo_sim.traces.conversations import Conversations, Workflow
+from dynamo_sim.traces.dynamo_agents import Recorded, ToolLink, link_agents
+from dynamo_sim.traces.fields import (
     as_number,
     brief,
     check_lengths,
     found,
-    half_up,
     obj,
     require,
     text,
     whole,
     whole_list,
 )
-from dynamo_sim.workload.trace.lines import BadLine, SkippedLine, TraceLines
-from dynamo_sim.workload.trace.tool_events import check_tool_event
-from dynamo_sim.workload.turns import TurnTable
+from dynamo_sim.traces.format import ReadOptions, Sample, TraceFormat
+from dynamo_sim.traces.lines import BadLine, SkippedLine, TraceLines
+from dynamo_sim.traces.tool_events import check_tool_event
+from dynamo_sim.traces.turn_table import TurnTable
 
 SCHEMA = "dynamo.request.trace.v1"
 TOOL_EVENTS = ("tool_start", "tool_end", "tool_error")
@@ -242,3 +243,24 @@ def _single_turns(
         file=file,
         skipped=skipped,
     )
+
+
+def _read(files: Sequence[TraceLines], options: ReadOptions) -> Conversations | Workflow:
+    return read_dynamo(files, options.block_tokens)
+
+
+def _has_events(sample: Sample) -> bool:
+    return any("schema" in record or "event" in record for record in sample)
+
+
+FORMAT = TraceFormat(
+    name="dynamo",
+    read=_read,
+    recognise=_has_events,
+    line="an event recorded by a Dynamo frontend",
+    arrivals="recorded; with agents, the last end among what a request waited for",
+    block_tokens=None,
+    several_files=True,
+    is_workflow=None,
+    workflow_subject="agentic Dynamo request traces are",
+)

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from dynamo_sim.workload.conversations import Conversations
 from dynamo_sim.workload.request import Request
-from dynamo_sim.workload.sources import WorkloadSource, end_of_pause
+from dynamo_sim.workload.source import WorkloadSource, end_of_pause
 from dynamo_sim.workload.transcript import Transcript
+from dynamo_sim.workload.turns import Turns
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Sessions of turns, in the order of their numbers.
+
+    Attributes:
+        turns: content of the rows.
+        names: name of each session.
+        rows: the rows of each session, first turn first.
+        delays: pause before each row, ms after the end of the turn before it.
+        is_delta: whether rows hold only what a turn adds (`spec 08, 7`).
+    """
+
+    turns: Turns
+    names: Sequence[str]
+    rows: Sequence[Sequence[int]]
+    delays: Sequence[float]
+    is_delta: bool = False
 
 
 class SessionDriver(WorkloadSource):
@@ -17,7 +37,7 @@ class SessionDriver(WorkloadSource):
     A turn is due its delay after the end of the turn before it, whether that one was completed or rejected.
 
     Args:
-        conversations: sessions; starts and delays as they are to be used.
+        sessions: what is asked for, with the delays as they are to be used.
         starts_ms: when sessions begin (open loop), or None for a closed loop.
         cap: sessions active at a time in a closed loop, pauses between turns included.
         stamp_at_take: whether arrivals are stamped with the instant they are taken, as the one-worker runtime
@@ -27,29 +47,29 @@ class SessionDriver(WorkloadSource):
 
     def __init__(
         self,
-        conversations: Conversations,
+        sessions: Sessions,
         starts_ms: Sequence[float] | None,
         cap: int | None = None,
         stamp_at_take: bool = False,
     ) -> None:
         super().__init__()
-        self._turns = conversations.turns
-        self._names = conversations.names
-        self._rows = conversations.rows
-        self._delays = conversations.delays
+        self._turns = sessions.turns
+        self._names = sessions.names
+        self._rows = sessions.rows
+        self._delays = sessions.delays
         self._cap = cap
         self._stamp_at_take = stamp_at_take
-        self._transcripts: dict[int, Transcript] | None = {} if conversations.delta else None
-        sessions = len(self._rows)
+        self._transcripts: dict[int, Transcript] | None = {} if sessions.is_delta else None
+        count = len(self._rows)
         if starts_ms is not None:
             self._due = [(start, session, 0) for session, start in enumerate(starts_ms)]
             heapify(self._due)
-            self._next_session = sessions
+            self._next_session = count
         else:
-            self._next_session = sessions if cap is None else min(cap, sessions)
+            self._next_session = count if cap is None else min(cap, count)
             self._due = [(0.0, session, 0) for session in range(self._next_session)]
         self.total = self._left = sum(map(len, self._rows))
-        self.hears_endings = self._next_session < sessions or self.total > sessions
+        self.hears_endings = self._next_session < count or self.total > count
 
     def next_ms(self) -> float | None:
         """When the next turn is due, of those that wait for nothing but time."""

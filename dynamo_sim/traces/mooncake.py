@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_sim.workload.conversations import Conversations
-from dynamo_sim.workload.trace.fields import (
+from dynamo_sim.text import plain_number
+from dynamo_sim.traces.conversations import Conversations
+from dynamo_sim.traces.fields import (
     I32_MAX,
     U32_MAX,
     brief,
     check_lengths,
     check_record,
     number,
-    plain_number,
     text,
     whole,
     whole_list,
 )
-from dynamo_sim.workload.trace.lines import BadLine, TraceLines
-from dynamo_sim.workload.turns import TurnTable
+from dynamo_sim.traces.format import ReadOptions, Sample, TraceFormat
+from dynamo_sim.traces.lines import BadLine, TraceLines
+from dynamo_sim.traces.turn_table import TurnTable
 
 CONTENT_FIELDS = frozenset(
     (
@@ -191,8 +193,57 @@ def read_mooncake(lines: TraceLines, block_tokens: int, delta: bool = False) -> 
         rows=reader.rows,
         starts=reader.starts,
         delays=reader.delays,
-        delta=delta,
+        is_delta=delta,
         lines=reader.lines,
         file=lines.file,
         skipped=lines.skipped,
     )
+
+
+def _read(files: Sequence[TraceLines], options: ReadOptions) -> Conversations:
+    assert options.block_tokens is not None
+    return read_mooncake(files[0], options.block_tokens)
+
+
+def _read_delta(files: Sequence[TraceLines], options: ReadOptions) -> Conversations:
+    assert options.block_tokens is not None
+    return read_mooncake(files[0], options.block_tokens, delta=True)
+
+
+def _has_rows(sample: Sample) -> bool:
+    return any("hash_ids" in record for record in sample)
+
+
+def _adds_up(sample: Sample) -> bool:
+    """Whether there are later turns, and none begins with the id that its session began with."""
+    first_ids: dict[str, Any] = {}
+    later = repeating = 0
+    for record in sample:
+        session, ids = record.get("session_id"), record.get("hash_ids")
+        if isinstance(session, str) and isinstance(ids, list | tuple) and ids:
+            if session in first_ids:
+                later += 1
+                repeating += ids[0] == first_ids[session]
+            else:
+                first_ids[session] = ids[0]
+    return later > 0 and not repeating
+
+
+FORMAT = TraceFormat(
+    name="mooncake",
+    read=_read,
+    recognise=_has_rows,
+    line="a request, or a turn of a conversation with its whole prompt",
+    arrivals="`timestamp`; later turns follow the end of the one before",
+    with_script=True,
+)
+
+DELTA_FORMAT = TraceFormat(
+    name="mooncake-delta",
+    aliases=("mooncake_delta",),
+    read=_read_delta,
+    recognise=_adds_up,
+    line="a turn with only what it adds",
+    arrivals="as `mooncake`",
+    is_delta=True,
+)

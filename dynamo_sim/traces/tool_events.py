@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamo_sim.workload.trace.fields import number, require, text, whole
+from dynamo_sim.traces.fields import number, require, text, whole
 
 ALWAYS = ("tool_call_id", "tool_class")
 WHEN_ENDED = ("status", "duration_ms", "started_at_unix_ms", "ended_at_unix_ms")

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_sim.errors import ScenarioError
 from dynamo_sim.limits import MAX_BLOCKS
-from dynamo_sim.workload.conversations import Conversations
-from dynamo_sim.workload.trace.fields import (
+from dynamo_sim.prompt_ids import check_shared_ratio, shared_blocks
+from dynamo_sim.text import plain_number
+from dynamo_sim.traces.conversations import Conversations
+from dynamo_sim.traces.fields import (
     as_number,
     check_lengths,
     check_record,
-    half_up,
-    plain_number,
     require,
     whole,
     whole_list,
     wrong,
 )
-from dynamo_sim.workload.trace.lines import BadLine, TraceLines
-from dynamo_sim.workload.turns import TurnTable
+from dynamo_sim.traces.format import ReadOptions, Sample, TraceFormat
+from dynamo_sim.traces.lines import BadLine, TraceLines
+from dynamo_sim.traces.turn_table import TurnTable
 
 LISTS = ("assistant_response_length", "tool_call_output_length", "tool_call_latency")
 FIELDS = ("num_turns", "input_prompt_length", *LISTS, "final_assistant_response_length")
@@ -69,19 +70,6 @@ def _read_row(line: int, record: Any, block_tokens: int) -> _Loop:
             f"trace_block_size {block_tokens}"
         )
     return _Loop(prompt, [*responses, final], outputs, latencies)
-
-
-def check_shared_ratio(ratio: float) -> None:
-    """Raise ScenarioError unless a share of prompt blocks lies between 0 and 1."""
-    if not 0.0 <= ratio <= 1.0:
-        raise ScenarioError(f"shared_prefix_ratio must be between 0.0 and 1.0, got {plain_number(ratio)}")
-
-
-def shared_blocks(prompt_blocks: int, ratio: float, groups: int) -> int:
-    """How many leading blocks of a prompt are shared; half a block rounds up (`spec 08, 8 and 10`)."""
-    if not (ratio > 0.0 and groups > 0):
-        return 0
-    return min(prompt_blocks, half_up(prompt_blocks * ratio))
 
 
 def read_applied_compute(lines: TraceLines, block_tokens: int, ratio: float, groups: int) -> Conversations:
@@ -143,3 +131,25 @@ def read_applied_compute(lines: TraceLines, block_tokens: int, ratio: float, gro
         file=lines.file,
         skipped=lines.skipped,
     )
+
+
+def _read(files: Sequence[TraceLines], options: ReadOptions) -> Conversations:
+    assert options.block_tokens is not None
+    return read_applied_compute(
+        files[0], options.block_tokens, options.shared_prefix_ratio, options.num_prefix_groups
+    )
+
+
+def _has_turns(sample: Sample) -> bool:
+    return any("num_turns" in record for record in sample)
+
+
+FORMAT = TraceFormat(
+    name="applied_compute_agentic",
+    read=_read,
+    recognise=_has_turns,
+    line="a conversation of answers and tool calls",
+    arrivals="none: needs `limits.concurrency`",
+    has_arrivals=False,
+    takes_shared_prefix=True,
+)

@@ -8,20 +8,17 @@ beside its alias is a fault, unknown keys are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import floor, inf, isfinite
+from math import inf, isfinite
 from typing import Any
 
 from dynamo_sim.limits import MAX_TOKENS
-from dynamo_sim.text import cut, is_text
-from dynamo_sim.workload.trace.decimals import read_decimal
-from dynamo_sim.workload.trace.lines import BadLine, RepeatedKeys
+from dynamo_sim.text import cut, is_text, plain_number
+from dynamo_sim.traces.decimals import read_decimal
+from dynamo_sim.traces.lines import BadLine, RepeatedKeys
 
 U32_MAX = (1 << 32) - 1
 U64_MAX = (1 << 64) - 1
 I32_MAX = (1 << 31) - 1
-
-MAX_DIGITS = 20
-"""Whole numbers in messages are cut to so many digits; every one that is allowed has fewer."""
 
 
 def check_record(record: Any, known: frozenset[str]) -> None:
@@ -49,27 +46,9 @@ def found(value: Any) -> str:
     return "an object" if isinstance(value, dict) else type(value).__name__
 
 
-def plain_number(value: float) -> str:
-    """A number without a needless ``.0``, shortened where it is very long: -7, 2.5, inf, NaN."""
-    if isinstance(value, int):
-        return str(value) if abs(value) < 10**MAX_DIGITS else f"a number of more than {MAX_DIGITS} digits"
-    if isinstance(value, float):
-        if value != value:
-            return "NaN"
-        if isfinite(value) and value.is_integer() and abs(value) < 1e16:
-            return str(int(value))
-    return str(value)
-
-
 def brief(name: str) -> str:
     """A name for a message: on one line, and shortened."""
     return cut(" ".join(name.split()))
-
-
-def half_up(value: float) -> int:
-    """Round a number that is not negative; halves go up."""
-    below = floor(value)
-    return below + (value - below >= 0.5)
 
 
 def wrong(name: str, allowed: str, value: Any) -> BadLine:

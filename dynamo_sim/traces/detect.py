@@ -1,0 +1,37 @@
+"""Recognising the format of a trace by its first rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynamo_sim.errors import TraceError
+from dynamo_sim.traces.format import Sample, TraceFormat
+from dynamo_sim.traces.formats import BY_NAME, FORMATS, TraceSource, one_by_one
+from dynamo_sim.traces.lines import TraceLines
+
+DETECTION_ROWS = 2_000
+
+
+def detect_format(source: TraceSource) -> TraceFormat:
+    """The format whose rows look like the first ones of a trace; `mooncake` where none does.
+
+    Raises:
+        TraceError: the file cannot be read, or only once, by who reads it after this.
+    """
+    sample = first_rows(source)
+    # Later formats of the table have more special fields, so they are asked first.
+    return next((each for each in reversed(FORMATS) if each.recognise(sample)), BY_NAME["mooncake"])
+
+
+def first_rows(source: TraceSource) -> Sample:
+    """The objects among the first rows of the first file."""
+    first = one_by_one(source)[0]
+    if isinstance(first, str | Path) and Path(first).is_fifo():
+        raise TraceError("a pipe cannot be read twice; say which format it has (--format)", first)
+    sample = []
+    for line, record in TraceLines(first, skip_bad_lines=True):
+        if line > DETECTION_ROWS:
+            break
+        if isinstance(record, dict):
+            sample.append(record)
+    return sample

@@ -1,0 +1,1 @@
+"""Arrival times of generated loads: rates over time, and the times they give."""

@@ -1,1 +1,0 @@
-"""Workloads made from a rate over time and distributions of lengths."""

@@ -1,1 +1,0 @@
-"""Trace files: one module a format, and what they have in common (`spec 08, 3`)."""
