@@ -9,6 +9,9 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
+Gaps = tuple[NDArray[np.float64], NDArray[np.int64]]
+"""Gaps in ms, and how many requests had each."""
+
 
 class GapLog:
     """Inter-token gaps of one worker (`spec 09, 10`).
@@ -63,7 +66,7 @@ class GapLog:
         found.sort(key=itemgetter(0))
         return found, (single, stretch, place)
 
-    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def arrays(self) -> Gaps:
         """All gaps in ms, and how many requests had each; not merged, not sorted."""
         ends = np.asarray(self._ends_ms, dtype=np.float64)
         passes = np.asarray(self._stretch_passes, dtype=np.int64)
@@ -76,15 +79,32 @@ class GapLog:
         return np.maximum(gaps, 0.0), counts
 
 
-def merged_gaps(logs: list[GapLog]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+MERGE_GAPS = 1 << 20
+"""So many gaps are gathered before equal ones are merged: a long run has tens of millions, most of them repeated."""
+
+
+def merged_gaps(logs: list[GapLog]) -> Gaps:
     """All gaps of several workers: distinct values ascending, and how often each occurred.
 
     The result does not depend on how the gaps were grouped when they were noted, so what is computed from it
     is the same to the bit with and without stretches.
     """
-    pairs = [log.arrays() for log in logs]
-    gaps = np.concatenate([np.empty(0), *(gap for gap, _ in pairs)])
-    counts = np.concatenate([np.empty(0, dtype=np.int64), *(count for _, count in pairs)])
+    merged: Gaps = (np.empty(0), np.empty(0, dtype=np.int64))
+    gathered = [merged]
+    size = 0
+    for log in logs:
+        gathered.append(log.arrays())
+        size += len(gathered[-1][0])
+        if size > max(MERGE_GAPS, 2 * len(merged[0])):
+            merged = _merge(gathered)
+            gathered, size = [merged], len(merged[0])
+    return _merge(gathered)
+
+
+def _merge(pairs: list[Gaps]) -> Gaps:
+    """Distinct values ascending, with their counts added up."""
+    gaps = np.concatenate([gap for gap, _ in pairs])
+    counts = np.concatenate([count for _, count in pairs])
     if not len(gaps):
         return gaps, counts
     order = np.argsort(gaps)  # equal gaps are added up, so their order is free and the fastest sort will do

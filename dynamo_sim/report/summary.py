@@ -194,7 +194,7 @@ def _goodput(served: RequestColumns, sla: Sla, seconds: float) -> dict[str, Numb
 def _distributions(served: RequestColumns, records: RunRecords) -> dict[str, Number]:
     """All statistics of all distributions, as ``mean_ttft_ms`` and so on."""
     gaps_ms, counts = merged_gaps(records.gaps)
-    moving = gaps_ms > 0
+    moving = slice(int(np.searchsorted(gaps_ms, 0.0, side="right")), None)
     ttst_ms, tpot_ms = served.ttst_ms, served.tpot_ms
     spreads = (
         statistics(served.ttft_ms),

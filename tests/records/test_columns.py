@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from dynamo_sim.engine.gaps import GapLog, merged_gaps
 from dynamo_sim.engine.pass_columns import columns_of
@@ -43,6 +44,22 @@ def test_gaps_do_not_depend_on_how_they_were_grouped() -> None:
     for one, other in zip(merged_gaps([single]), merged_gaps([bulk]), strict=True):
         assert one.tolist() == other.tolist()
     assert merged_gaps([bulk])[1].tolist() == [3, 6]
+
+
+@pytest.mark.parametrize("merge_at", [0, 1, 5, 1 << 20])
+def test_gaps_are_the_same_however_many_are_merged_at_once(
+    merge_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynamo_sim.engine.gaps.MERGE_GAPS", merge_at)
+    logs = []
+    for worker in range(7):
+        log = GapLog()
+        log.add_stretch(0.0, [1.0, 1.5, 3.5 + worker], 2)
+        log.add(4.0, 4.5, worker)
+        logs.append(log)
+    gaps, counts = merged_gaps(logs)
+    assert gaps.tolist() == [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    assert counts.tolist() == [14 + 21, 14, *[2] * 7]
 
 
 def test_no_gaps_are_two_empty_arrays() -> None:
