@@ -8,8 +8,9 @@ from dynamo_sim.errors import SimulationError
 from dynamo_sim.limits import MAX_BLOCKS
 from dynamo_sim.workload.content import merge_runs
 from dynamo_sim.workload.request import FRESH_TOKEN, Request, Runs
+from dynamo_sim.workload.transcript import PromptSoFar
 
-__all__ = ["ROOT", "PrefixInterner", "merge_runs"]
+__all__ = ["ROOT", "Naming", "PrefixInterner", "merge_runs"]
 
 ROOT = 0
 """The empty prefix."""
@@ -48,14 +49,31 @@ class PrefixInterner:
         """
         if request.block_names is not None:
             return request.block_names
-        prompt, planned = request.prompt, request.planned_output
-        if prompt is None:
+        content, planned = request.content, request.planned_output
+        if content is None:
             return ()
-        if not planned:
-            return self.blocks(prompt)
-        if planned[0] >= FRESH_TOKEN:  # made up by the workload, one value repeated
-            return self.blocks(merge_runs((*prompt, (planned[0], len(planned)))))
-        return self.blocks(merge_runs((*prompt, *((value, 1) for value in planned))))
+        answer: Runs = ()
+        if planned and planned[0] >= FRESH_TOKEN:  # made up by the workload, one value repeated
+            answer = ((planned[0], len(planned)),)
+        elif planned:
+            answer = tuple((value, 1) for value in planned)
+        if isinstance(content, PromptSoFar):
+            return self._names_so_far(content, answer)
+        prompt = request.prompt or ()
+        return self.blocks(merge_runs((*prompt, *answer)) if answer else prompt)
+
+    def _names_so_far(self, prompt: PromptSoFar, answer: Runs) -> list[int]:
+        """Names of a conversation so far and an answer behind it; what earlier turns have named is not named again."""
+        transcript, final_runs = prompt.transcript, max(prompt.run_count - 1, 0)
+        naming = transcript.naming
+        if not isinstance(naming, Naming) or naming.interner is not self or naming.run_count > final_runs:
+            naming = transcript.naming = Naming(self)
+        # The last run may still grow in later turns: only those before it are named for good.
+        self.extend(naming, transcript.runs[naming.run_count : final_runs])
+        naming.run_count = final_runs
+        named = naming.copy()
+        self.extend(named, merge_runs((*prompt.last_run, *answer)))
+        return named.names
 
     def blocks(self, runs: Sequence[tuple[int, int]]) -> list[int]:
         """Names of the whole blocks of a token sequence, first block first; a rest at the end has none.
@@ -65,25 +83,36 @@ class PrefixInterner:
         Raises:
             SimulationError: there are more than `MAX_BLOCKS`.
         """
+        naming = Naming(self)
+        self.extend(naming, runs)
+        return naming.names
+
+    def extend(self, naming: Naming, runs: Sequence[tuple[int, int]]) -> None:
+        """Name the blocks that ``runs`` complete behind the runs that were named before.
+
+        The first of them must have another value than the last one named before.
+
+        Raises:
+            SimulationError: there are more than `MAX_BLOCKS`.
+        """
         block_size = self.block_size
         run_names, mixed_names = self._run_names, self._mixed
-        names: list[int] = []
-        parent = ROOT
-        mixed: list[tuple[int, int]] = []
-        missing = 0
+        names, parent, mixed, missing = naming.names, naming.parent, naming.mixed, naming.missing
+        named_before = len(names)
         previous = None
         for value, length in runs:
             if value == previous or length <= 0:
-                return self.blocks(merge_runs(runs))
+                del names[named_before:]
+                self.extend(naming, merge_runs(runs))
+                return
             previous = value
             if missing:
                 if length < missing:
-                    mixed.append((value, length))
+                    mixed = (*mixed, (value, length))
                     missing -= length
                     continue
-                mixed.append((value, missing))
+                key = (parent, (*mixed, (value, missing)))
                 length -= missing
-                key = (parent, tuple(mixed))
                 name = mixed_names.get(key)
                 if name is None:
                     name = mixed_names[key] = self._next
@@ -115,9 +144,39 @@ class PrefixInterner:
                     names.extend(range(first, first + whole))
                 parent = first + whole - 1
             if length:
-                mixed = [(value, length)]
+                mixed = ((value, length),)
                 missing = block_size - length
-        return names
+        naming.parent, naming.mixed, naming.missing = parent, mixed, missing
+
+
+class Naming:
+    """A token sequence as far as its blocks are named.
+
+    Attributes:
+        interner: who names them.
+        names: names of its whole blocks.
+        parent: name of the last one.
+        mixed: the tokens behind it, less than a block.
+        missing: how many more would fill that block; 0 where there are no such tokens.
+        run_count: runs named so far, where they are those of a conversation.
+    """
+
+    __slots__ = ("interner", "missing", "mixed", "names", "parent", "run_count")
+
+    def __init__(self, interner: PrefixInterner) -> None:
+        self.interner = interner
+        self.names: list[int] = []
+        self.parent = ROOT
+        self.mixed: Runs = ()
+        self.missing = 0
+        self.run_count = 0
+
+    def copy(self) -> Naming:
+        """One of its own, to be extended in another way."""
+        copy = Naming(self.interner)
+        copy.names = self.names.copy()
+        copy.parent, copy.mixed, copy.missing = self.parent, self.mixed, self.missing
+        return copy
 
 
 def _too_long(runs: Sequence[tuple[int, int]], block_size: int) -> SimulationError:

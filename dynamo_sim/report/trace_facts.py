@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -140,16 +141,14 @@ def inspect_trace(
     for request in _requests(content):
         inputs.append(request.input_tokens)
         outputs.append(request.output_tokens)
-        prompt = request.prompt or ()
-        names = interner.blocks(prompt)
-        reuse.blocks += len(names)
-        reuse.seen_blocks += sum(name <= last_name for name in names)
-        if request.planned_output:
-            names = interner.blocks([*prompt, *((value, 1) for value in request.planned_output)])
+        names = interner.names_of(request)
+        blocks = request.input_tokens // interner.block_size
+        reuse.blocks += blocks
+        reuse.seen_blocks += _leading(names, last_name, min(blocks, len(names)))
         last_name = max(last_name, names[-1] if names else 0)
         id_names = ids_interner.blocks([(value, 1) for value in table.ids(request.index)])
         reuse.ids += len(id_names)
-        reuse.seen_ids += sum(name <= last_id_name for name in id_names)
+        reuse.seen_ids += _leading(id_names, last_id_name, len(id_names))
         last_id_name = max(last_id_name, id_names[-1] if id_names else 0)
     reuse.prompt_tokens = sum(inputs)
     return TraceFacts(
@@ -164,6 +163,11 @@ def inspect_trace(
         reuse=reuse,
         skipped=content.skipped,
     )
+
+
+def _leading(names: Sequence[int], last_name: int, count: int) -> int:
+    """How many of the first ``count`` names are not above ``last_name``: behind a new block all are new."""
+    return bisect_left(names, True, hi=count, key=lambda name: name > last_name)
 
 
 def _requests(content: Conversations | Workflow) -> Iterator[Request]:

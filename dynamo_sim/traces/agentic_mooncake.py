@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,36 +135,70 @@ def read_agentic_mooncake(lines: TraceLines, block_tokens: int) -> Workflow:
 
 
 def _sound(rows: list[_Row], lines: TraceLines) -> list[_Row]:
-    """The rows whose dependencies exist and end; refuses the others until there is nothing to refuse."""
-    while True:
-        number_of = {row.request_id: position for position, row in enumerate(rows)}
-        bad: set[int] = set()
-        for position, row in enumerate(rows):
-            for name in row.wait_for:
-                if name not in number_of:
-                    reason = f"request {brief(row.request_id)} waits for unknown request_id {brief(name)}"
-                elif number_of[name] == position:
-                    reason = f"request {brief(row.request_id)} cannot wait for itself"
-                else:
-                    continue
-                bad.add(position)
-                lines.refuse(row.line, f"{reason} (wait_for names request_ids of this trace)")
-                break
-        if not bad:
-            found = find_cycle([[number_of[name] for name in row.wait_for] for row in rows])
-            if found is None:
-                return rows
-            bad.add(found)
-            lines.refuse(rows[found].line, f"cycle detected at request {brief(rows[found].request_id)}")
-        rows = [row for position, row in enumerate(rows) if position not in bad]
+    """The rows whose dependencies exist and end; refuses the others, and those that wait for a refused one."""
+    number_of = {row.request_id: position for position, row in enumerate(rows)}
+    followers: dict[str, list[int]] = {}
+    for position, row in enumerate(rows):
+        for name in row.wait_for:
+            followers.setdefault(name, []).append(position)
+    gone: set[int] = set()
+
+    def drop(positions: Iterable[int]) -> None:
+        for position in positions:
+            gone.add(position)
+            number_of.pop(rows[position].request_id, None)
+
+    def drop_impossible(positions: Iterable[int]) -> None:
+        while positions:
+            found = []
+            for position in positions:
+                reason = None if position in gone else _impossible(rows[position], number_of)
+                if reason is not None:
+                    found.append(position)
+                    lines.refuse(rows[position].line, reason)
+            drop(found)
+            positions = sorted({each for one in found for each in followers.get(rows[one].request_id, ())})
+
+    drop_impossible(range(len(rows)))
+    waits_for = [
+        [number_of.get(name, position) for name in row.wait_for] for position, row in enumerate(rows)
+    ]
+    for found in cycles(waits_for, gone):
+        lines.refuse(rows[found].line, f"cycle detected at request {brief(rows[found].request_id)}")
+        drop([found])
+        drop_impossible(followers.get(rows[found].request_id, ()))
+    return [row for position, row in enumerate(rows) if position not in gone]
+
+
+def _impossible(row: _Row, number_of: Mapping[str, int]) -> str | None:
+    """What is wrong with the names a row waits for, or None."""
+    for name in row.wait_for:
+        if name == row.request_id:
+            return f"request {brief(name)} cannot wait for itself (wait_for names request_ids of this trace)"
+        if name not in number_of:
+            return (
+                f"request {brief(row.request_id)} waits for unknown request_id {brief(name)} "
+                "(wait_for names request_ids of this trace)"
+            )
+    return None
 
 
 def find_cycle(waits_for: Sequence[Sequence[int]]) -> int | None:
     """The first row met again while it is still open, searching depth first in order, or None."""
-    unseen, is_open, done = 0, 1, 2
-    state = [unseen] * len(waits_for)
+    return next(cycles(waits_for, ()), None)
+
+
+def cycles(waits_for: Sequence[Sequence[int]], gone: Collection[int]) -> Iterator[int]:
+    """Rows met again while they are still open, searching depth first in order.
+
+    Args:
+        waits_for: the rows each row waits for.
+        gone: rows that do not count. Whoever takes a row from here adds it, and all rows that wait for it.
+    """
+    new, is_open, done = 0, 1, 2
+    state = [new] * len(waits_for)
     for root in range(len(waits_for)):
-        if state[root] != unseen:
+        if state[root] != new or root in gone:
             continue
         state[root] = is_open
         path = [(root, iter(waits_for[root]))]
@@ -175,11 +209,11 @@ def find_cycle(waits_for: Sequence[Sequence[int]]) -> int | None:
                 state[row] = done
                 path.pop()
             elif state[following] == is_open:
-                return following
-            elif state[following] == unseen:
+                yield following
+                break  # every row of the path waits for the one that was found
+            elif state[following] == new:
                 state[following] = is_open
                 path.append((following, iter(waits_for[following])))
-    return None
 
 
 def _read(files: Sequence[TraceLines], options: ReadOptions) -> Workflow:

@@ -44,7 +44,7 @@ class GeneratedTurns:
     def __len__(self) -> int:
         return len(self._input)
 
-    def content(self, row: int) -> Runs | None:
+    def runs_of(self, row: int) -> Runs | None:
         """The shared tokens, then the request's own; None for a prompt that is unlike all others."""
         if not self._ratio:
             return None
@@ -66,7 +66,7 @@ class GeneratedTurns:
 
     def request(self, row: int, arrival_ms: float) -> Request:
         """A new request for ``row``."""
-        return Request(row, arrival_ms, self._input[row], self._output[row], self.content(row))
+        return Request(row, arrival_ms, self._input[row], self._output[row], self if self._ratio else None)
 
 
 def _compact(values: npt.NDArray[np.integer], code: str = "i") -> array[int]:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Protocol
 
 Runs = tuple[tuple[int, int], ...]
 """Prompt content as ``(token value, number of tokens)`` runs, neighbours of one value merged."""
 
 FRESH_TOKEN = 1 << 32
 """Token values from here on were made up for this run: no trace can spell them (trace values have 32 bits)."""
+
+
+class Content(Protocol):
+    """What knows the prompts of requests, and makes their runs when somebody asks: few prompts are needed at a time."""
+
+    def runs_of(self, row: int) -> Runs | None:
+        """The prompt of the request with this index, or None for one that is unlike every other."""
 
 
 class Outcome(Enum):
@@ -34,7 +42,7 @@ class Request:
         arrival_ms: when the request arrived (set by the workload; the fleet may stamp it later, `spec 08, 2`).
         input_tokens: prompt length.
         output_tokens: requested output length.
-        prompt: the prompt's content, or None for a prompt that is unlike every other one.
+        content: the prompt's content, or what knows it; None for a prompt that is unlike every other one.
         planned_output: the token values the engine will generate, or None for values unlike anything else.
         priority, strict_priority, policy_class: for the cache-aware router only.
         block_names: names of the blocks of prompt and planned output (`PrefixInterner.names_of`), where somebody has
@@ -53,6 +61,7 @@ class Request:
     __slots__ = (
         "arrival_ms",
         "block_names",
+        "content",
         "emitted_tokens",
         "ended_ms",
         "first_admit_ms",
@@ -67,7 +76,6 @@ class Request:
         "policy_class",
         "preemptions",
         "priority",
-        "prompt",
         "reused_tokens",
         "second_token_ms",
         "session_id",
@@ -83,7 +91,7 @@ class Request:
         arrival_ms: float,
         input_tokens: int,
         output_tokens: int,
-        prompt: Runs | None = None,
+        content: Runs | Content | None = None,
         planned_output: tuple[int, ...] | None = None,
         session_id: str | None = None,
         session_index: int = 0,
@@ -96,7 +104,7 @@ class Request:
         self.arrival_ms = arrival_ms
         self.input_tokens = input_tokens
         self.output_tokens = output_tokens
-        self.prompt = prompt
+        self.content = content
         self.planned_output = planned_output
         self.session_id = session_id
         self.session_index = session_index
@@ -120,6 +128,12 @@ class Request:
     def __repr__(self) -> str:
         name = f"{self.session_id}/{self.turn_index}" if self.session_id is not None else str(self.index)
         return f"<Request {name}: {self.input_tokens} in, {self.output_tokens} out, at {self.arrival_ms} ms>"
+
+    @property
+    def prompt(self) -> Runs | None:
+        """The prompt's content, or None for a prompt that is unlike every other one."""
+        content = self.content
+        return content if content is None or isinstance(content, tuple) else content.runs_of(self.index)
 
     @property
     def name(self) -> str:

@@ -69,7 +69,7 @@ class SyntheticTurns:
     def __len__(self) -> int:
         return self._rows
 
-    def content(self, row: int) -> Runs | None:
+    def runs_of(self, row: int) -> Runs | None:
         """Shared ids 0, 1, 2, ..., then ids of one counter over all rows that starts at 1.
 
         None where nothing is shared: numbers of the counter come only once, so the prompt is like no other.
@@ -97,7 +97,7 @@ class SyntheticTurns:
 
     def request(self, row: int, arrival_ms: float) -> Request:
         """A new request for ``row``."""
-        return Request(row, arrival_ms, self._input, self._output, self.content(row))
+        return Request(row, arrival_ms, self._input, self._output, self if self._shared else None)
 
 
 class _EqualSessions(Sequence[range]):

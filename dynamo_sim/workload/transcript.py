@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dynamo_sim.workload.request import FRESH_TOKEN, Request
+from dynamo_sim.workload.request import FRESH_TOKEN, Request, Runs
 
 
 class Transcript:
-    """What was asked and answered in a conversation, as merged runs."""
+    """What was asked and answered in a conversation, as merged runs.
 
-    __slots__ = ("runs", "tokens")
+    Attributes:
+        runs: the runs so far; only the last of them can still grow.
+        tokens: their length.
+        naming: for whoever names the blocks of its prompts, to go on where the turn before ended.
+    """
+
+    __slots__ = ("naming", "runs", "tokens")
 
     def __init__(self) -> None:
         self.runs: list[tuple[int, int]] = []
         self.tokens = 0
+        self.naming: object = None
 
     def asked(self, request: Request, is_last: bool) -> None:
         """Append a turn's own tokens and make the whole conversation its prompt.
@@ -24,7 +31,7 @@ class Transcript:
         of this session, behind the same tokens and in the same places. The last answer comes up nowhere.
         """
         self._append(request.prompt or ())
-        request.prompt = tuple(self.runs)
+        request.content = PromptSoFar(self)
         request.input_tokens = self.tokens
         if request.planned_output is None and not is_last:
             request.planned_output = (FRESH_TOKEN + request.index,) * request.output_tokens
@@ -44,3 +51,24 @@ class Transcript:
             else:
                 self.runs.append((value, length))
             self.tokens += length
+
+
+class PromptSoFar:
+    """The prompt of a turn: its conversation as it is now, without a copy of it.
+
+    Attributes:
+        transcript: the conversation, which may go on.
+        run_count: how many of its runs belong to the prompt.
+        last_run: the last of those, which may grow later; empty for an empty prompt.
+    """
+
+    __slots__ = ("last_run", "run_count", "transcript")
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.run_count = len(transcript.runs)
+        self.last_run: Runs = tuple(transcript.runs[-1:])
+
+    def runs_of(self, row: int) -> Runs:
+        """All of its runs."""
+        return (*self.transcript.runs[: max(self.run_count - 1, 0)], *self.last_run)

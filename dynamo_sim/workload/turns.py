@@ -14,7 +14,7 @@ class Turns(Protocol):
 
     def __len__(self) -> int: ...
 
-    def content(self, row: int) -> Runs | None:
+    def runs_of(self, row: int) -> Runs | None:
         """The row's own tokens, or None where they are unlike everything else."""
 
     def input_tokens(self, row: int) -> int:
@@ -42,7 +42,7 @@ class TraceTurns:
     def __len__(self) -> int:
         return len(self._table)
 
-    def content(self, row: int) -> Runs:
+    def runs_of(self, row: int) -> Runs:
         """The row's own tokens as merged runs."""
         table = self._table
         return runs_of_ids(table.ids(row), table.block_tokens, table.input_tokens(row))
@@ -55,7 +55,7 @@ class TraceTurns:
             arrival_ms,
             table.input_tokens(row),
             table.output_tokens(row),
-            self.content(row),
+            self,
             table.planned_output(row),
         )
         router_fields = table.router_fields(row)

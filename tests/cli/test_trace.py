@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 
 import pytest
 
@@ -168,3 +169,15 @@ def test_arrivals_at_nearly_one_instant_have_no_rate(last):
 def test_arrivals_an_endless_time_apart_are_refused():
     with pytest.raises(TraceError, match="longer than a number can say"):
         inspect_trace([row(1, timestamp=-1e308), row(1, timestamp=1e308)])
+
+
+def test_a_conversation_of_very_many_turns_is_measured_quickly() -> None:
+    rows = [
+        {"session_id": "s", "input_length": 64, "output_length": 2, "hash_ids": [n], "delay": n and 1}
+        for n in range(5000)
+    ]
+    begin = time.process_time()
+    facts = inspect_trace([{**rows[0], "timestamp": 0}, *rows[1:]], "mooncake-delta")
+    assert time.process_time() - begin < 2.0
+    assert facts.input_tokens.max() == 5000 * 64 + 4999 * 2
+    assert 0 < facts.reuse.blocks - facts.reuse.seen_blocks <= facts.input_tokens.max() // 512

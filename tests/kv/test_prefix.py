@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.prefix import PrefixInterner, merge_runs
 from dynamo_sim.limits import MAX_BLOCKS
+from dynamo_sim.workload.request import Request
+from dynamo_sim.workload.transcript import Transcript
 
 RUNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=6)
 
@@ -87,3 +89,26 @@ def test_fresh_names_are_unlike_every_other():
 def test_a_prompt_of_too_many_blocks_is_refused_before_it_fills_the_memory(runs):
     with pytest.raises(SimulationError, match="tokens has more than 16,777,216 blocks of 4 tokens"):
         PrefixInterner(4).blocks(runs)
+
+
+@given(st.lists(st.tuples(RUNS, st.integers(0, 5)), min_size=1, max_size=6), st.integers(1, 7))
+def test_the_turns_of_a_conversation_are_named_like_whole_prompts(turns, block_size):
+    """What earlier turns have named is not named again, and comes out the same (`spec 08, 7`)."""
+    one_by_one, at_once = PrefixInterner(block_size), PrefixInterner(block_size)
+    transcript = Transcript()
+    for index, (runs, answer_tokens) in enumerate(turns):
+        request = Request(index, 0.0, 0, answer_tokens, merge_runs(runs))
+        transcript.asked(request, is_last=index == len(turns) - 1)
+        answer = ((value, 1) for value in request.planned_output or ())
+        assert one_by_one.names_of(request) == at_once.blocks([*request.prompt, *answer])
+        transcript.answered(request, answer_tokens)
+
+
+def test_an_earlier_turn_can_be_named_after_a_later_one():
+    transcript, interner = Transcript(), PrefixInterner(2)
+    first, second = (Request(index, 0.0, 3, 1, ((index, 3),)) for index in range(2))
+    for request in (first, second):
+        transcript.asked(request, is_last=request is second)
+        transcript.answered(request, 1)
+    assert interner.names_of(second)[:1] == interner.names_of(first)[:1]
+    assert first.prompt == ((0, 3),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +94,7 @@ def test_fields_without_effect_may_be_given():
 def test_an_empty_prompt_is_accepted():
     rows = row("a", input_length=0), {"request_id": "b", "output_length": 1, "hash_ids": []}
     turns = TraceTurns(read(*rows).turns)
-    assert turns.content(0) == turns.content(1) == ()
+    assert turns.runs_of(0) == turns.runs_of(1) == ()
 
 
 def test_skipping_a_line_skips_what_waits_for_it():
@@ -113,3 +115,28 @@ def test_cycles_are_found_exactly_where_there_are_some(waits_for):
     found = find_cycle(waits_for)
     assert (found is None) == (not on_a_cycle)
     assert found is None or found in on_a_cycle
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=2), min_size=8, max_size=8))
+def test_what_is_left_without_bad_lines_waits_for_nothing_that_is_missing(waits_for):
+    """Skipped in one pass over the trace are the rows that skipping again and again would skip."""
+    records = [row(str(number), *map(str, waits)) for number, waits in enumerate(waits_for)]
+    left = set(range(8))
+    while True:
+        bad = {row for row in left if set(waits_for[row]) - left or row in waits_for[row]}
+        cycle = None if bad else find_cycle([waits_for[row] if row in left else () for row in range(8)])
+        if not bad and cycle is None:
+            break
+        left -= bad or {cycle}
+    if left:
+        workflow = read(*records, skip_bad_lines=True)
+        assert {skip.line - 1 for skip in workflow.skipped} == set(range(8)) - left
+
+
+def test_skipping_many_cycles_takes_no_time_worth_mentioning():
+    pairs = [(f"a{n}", f"b{n}") for n in range(2000)]
+    records = [row(one, other) for pair in pairs for one, other in (pair, pair[::-1])]
+    begin = time.process_time()
+    workflow = read(*records, row("last"), skip_bad_lines=True)
+    assert time.process_time() - begin < 1.0
+    assert len(workflow.turns) == 1 and len(workflow.skipped) == 4000

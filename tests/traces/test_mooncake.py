@@ -32,7 +32,7 @@ def test_the_length_is_cut_to_what_the_ids_hold():
     """`spec 08, 13`, E1."""
     turns = turns_of(row(1, 2, input_length=100), row(1, 2, 3, input_length=3), row(1, 2))
     assert [turns.input_tokens(i) for i in range(3)] == [8, 3, 8]
-    assert [turns.content(i) for i in range(3)] == [((1, 4), (2, 4)), ((1, 3),), ((1, 4), (2, 4))]
+    assert [turns.runs_of(i) for i in range(3)] == [((1, 4), (2, 4)), ((1, 3),), ((1, 4), (2, 4))]
 
 
 def test_aliases():
@@ -47,8 +47,8 @@ def test_aliases():
 
 def test_ids_count_modulo_two_to_the_32():
     turns = turns_of(row(1 + 2**32, 2**64 - 1), row(7, 7, input_length=6))
-    assert turns.content(0) == ((1, 4), (2**32 - 1, 4))
-    assert turns.content(1) == ((7, 6),)
+    assert turns.runs_of(0) == ((1, 4), (2**32 - 1, 4))
+    assert turns.runs_of(1) == ((7, 6),)
 
 
 def test_inferred_delays():
