@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from math import inf
 
@@ -46,17 +47,11 @@ class OpenList(WorkloadSource):
 
     def take_due(self, now_ms: float, in_flight: int) -> list[Request]:
         """The requests that arrived up to now, stamped with the time they were due."""
-        arrivals = self._arrivals
-        position = self._next
-        if arrivals[position] > now_ms:
+        arrivals, first = self._arrivals, self._next
+        if arrivals[first] > now_ms:
             return []
-        request, rows = self._turns.request, self._rows
-        due = []
-        while (at_ms := arrivals[position]) <= now_ms and at_ms != inf:
-            due.append(request(rows[position], at_ms))
-            position += 1
-        self._next = position
-        return due
+        last = self._next = bisect_right(arrivals, now_ms, first, self.total)
+        return list(map(self._turns.request, self._rows[first:last], arrivals[first:last]))
 
     def exhausted(self) -> bool:
         """Whether all were handed out."""
