@@ -90,3 +90,18 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_a_circle_is_found_through_any_number_of_modules() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_tests_lie_as_the_package_does() -> None:
+    """The tests of a module are in the folder of its name; three folders of tests are about the whole."""
+    tests = ROOT / "tests"
+    mirrored = {
+        file.parent.relative_to(tests).as_posix()
+        for file in tests.rglob("test_*.py")
+        if file.relative_to(tests).parts[0] not in ("parity", "properties", "scenarios")
+    }
+    assert {folder for folder in mirrored if not (PACKAGE / folder).is_dir()} == set()
+    folders = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists()}
+    assert folders - {folder.split("/")[0] for folder in mirrored} == set(), (
+        "these have no tests of their own"
+    )

@@ -8,6 +8,7 @@ from tests.parity.autoscaling_vectors import vector_files
 from tests.parity.cases import golden, topics
 from tests.parity.rules import RULES, VECTOR_RULES
 from tests.spec_citations import ROOT, citations, documents, exists, expanded, places
+from tests.spec_index import INDEX, index
 
 
 def test_every_cited_section_exists() -> None:
@@ -74,3 +75,7 @@ def test_every_golden_case_that_is_not_random_holds_a_rule() -> None:
 def test_every_kind_of_vectors_holds_a_rule() -> None:
     kinds = {vectors["kind"] for vectors in vector_files().values()}
     assert kinds == {kind for kinds in VECTOR_RULES.values() for kind in kinds}
+
+
+def test_the_index_is_up_to_date() -> None:
+    assert INDEX.read_text(encoding="utf-8") == index(), "python -m tests.spec_index writes it anew"

@@ -19,7 +19,7 @@ from dynamo_sim.timing.profile_source import load_profile
 from dynamo_sim.workload.csv_column import read_token_column
 from tests.timing.test_profile_sources import grid_npz, layers
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 DEMO = """\
 name: demo
