@@ -19,11 +19,11 @@ LISTED_BAD_LINES = 5
 
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("trace", help="look into a trace file", description=__doc__)
+    parser = subparsers.add_parser("trace", help="describe a trace file", description=__doc__)
     parser.add_argument(
         "files", nargs="+", metavar="FILE", type=given_text, help="trace file; several only for format dynamo"
     )
-    parser.add_argument("--format", metavar="F", help="format of the trace (default: look at its rows)")
+    parser.add_argument("--format", metavar="F", help="format of the trace (default: recognised by its rows)")
     parser.add_argument(
         "--block-size",
         type=int,
@@ -96,7 +96,7 @@ def describe(facts: TraceFacts, guessed: bool = False) -> Iterator[tuple[str, st
     many = facts.turns.max() > 1
     if many or facts.is_workflow:
         yield "sessions", f"{len(facts.turns):,}"
-        yield "turns per session", f"mean {facts.turns.mean():.2f}, most {facts.turns.max():,}"
+        yield "turns per session", f"mean {facts.turns.mean():.2f}, max {facts.turns.max():,}"
     what = "of requests that wait for nothing" if facts.is_workflow else "of first turns" if many else ""
     if not len(facts.arrivals_ms):
         yield "arrivals", "none in the trace: needs a closed loop (concurrency)"

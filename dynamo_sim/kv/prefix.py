@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.limits import MAX_BLOCKS
 from dynamo_sim.workload.content import merge_runs
-from dynamo_sim.workload.request import FRESH_TOKEN, Request, Runs
+from dynamo_sim.workload.request import MIN_UNIQUE_TOKEN, Request, Runs
 from dynamo_sim.workload.transcript import PromptSoFar
 
 __all__ = ["ROOT", "Naming", "PrefixInterner", "merge_runs"]
@@ -53,7 +53,7 @@ class PrefixInterner:
         if content is None:
             return ()
         answer: Runs = ()
-        if planned and planned[0] >= FRESH_TOKEN:  # made up by the workload, one value repeated
+        if planned and planned[0] >= MIN_UNIQUE_TOKEN:  # made up by the workload, one value repeated
             answer = ((planned[0], len(planned)),)
         elif planned:
             answer = tuple((value, 1) for value in planned)

@@ -122,7 +122,7 @@ def inspect_trace(
 
     Args:
         source: path, paths (`dynamo`) or records.
-        trace_format: its format; None to look (`detect_format`).
+        trace_format: its format; None to recognise it (`detect_format`).
         trace_block_size: tokens an id; None for 512, or what the records say.
         engine_block_size: tokens a cache block; None for the same.
         skip_bad_lines: count bad lines instead of failing at the first.

@@ -15,11 +15,11 @@ from dynamo_sim.scenario.trace_formats import RetimedFormatName
 SECONDS_PER_DAY = 86400.0
 
 MAX_RPS = 1e9
-LATEST_S = 1e12
+MAX_TIME_S = 1e12
 
 Rate = Annotated[float, Field(ge=0, le=MAX_RPS)]
 PositiveRate = Annotated[float, Field(gt=0, le=MAX_RPS)]
-Seconds = Annotated[float, Field(ge=0, le=LATEST_S)]
+Seconds = Annotated[float, Field(ge=0, le=MAX_TIME_S)]
 Burstiness = Annotated[float, Field(ge=0.001)]
 
 
@@ -132,7 +132,7 @@ class RampArrivals(VaryingArrivals):
     to_rps: Rate
     """Mean requests a second at the end of the ramp and from then on; 0 ends the load."""
 
-    duration_s: Annotated[float, Field(gt=0, le=LATEST_S)]
+    duration_s: Annotated[float, Field(gt=0, le=MAX_TIME_S)]
     """Length of the ramp in seconds."""
 
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
@@ -158,7 +158,7 @@ class DiurnalArrivals(VaryingArrivals):
     amplitude: Fraction
     """How far peak and trough lie from the mean, as a fraction of it: 0.5 = from half to one and a half."""
 
-    period_s: Annotated[float, Field(ge=1, le=LATEST_S)] = SECONDS_PER_DAY
+    period_s: Annotated[float, Field(ge=1, le=MAX_TIME_S)] = SECONDS_PER_DAY
     """Length of a day in seconds; shorten it to see several in a short run."""
 
     peak_at_s: Seconds | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from dynamo_sim.scenario.arrivals import LATEST_S, Arrivals, RetimedArrivals
+from dynamo_sim.scenario.arrivals import MAX_TIME_S, Arrivals, RetimedArrivals
 from dynamo_sim.scenario.base import Fraction, Path, PositiveCount, Problems, Spec
 from dynamo_sim.scenario.token_lengths import TokenLengths
 
@@ -35,7 +35,7 @@ class GeneratedWorkload(Spec):
     request_count: PositiveCount | None = None
     """Most requests; of a trace with conversations, most conversations."""
 
-    duration_s: Annotated[float, Field(gt=0, le=LATEST_S)] | None = None
+    duration_s: Annotated[float, Field(gt=0, le=MAX_TIME_S)] | None = None
     """Requests arrive before this time in seconds, as it is before any speed-up; not in a closed loop."""
 
     shared_prefix_ratio: Fraction = 0.0
@@ -78,12 +78,3 @@ class GeneratedWorkload(Spec):
             yield ("request_count",), "missing; a closed loop needs it, whatever the arrivals say"
         if not closed and self.arrivals is None:
             yield ("arrivals",), "missing; only a closed loop (limits.concurrency) goes without"
-
-    def unused_in_closed_loop(self) -> Iterator[str]:
-        """Keys that are given and that a closed loop does not look at."""
-        if self.arrivals is not None and not self.is_retimed:
-            yield "arrivals"
-        if self.is_retimed:
-            yield "arrivals.profile"
-        if self.duration_s is not None:
-            yield "duration_s"

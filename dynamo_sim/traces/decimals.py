@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf, isfinite
 from typing import Any
 
-SIGNIFICAND_MAX = (1 << 64) - 1
+MAX_SIGNIFICAND = (1 << 64) - 1
 MAX_DIGITS = 20
-"""Digits of `SIGNIFICAND_MAX`; fewer always fit."""
+"""Digits of `MAX_SIGNIFICAND`; fewer always fit."""
 
 POWERS = tuple(float(f"1e{exponent}") for exponent in range(309))
 
@@ -24,11 +24,11 @@ def read_decimal(text: str) -> float:
         return float(int(whole + fraction)) / POWERS[len(fraction)]
     sign = -1.0 if whole.startswith("-") else 1.0
     significant = (whole.removeprefix("-") + fraction).lstrip("0")
-    kept = significant[:MAX_DIGITS]
-    if kept and int(kept) > SIGNIFICAND_MAX:
-        kept = kept[:-1]
-    exponent = int(power or 0) - len(fraction) + len(significant) - len(kept)
-    return sign * _scaled(float(kept or 0), exponent)
+    fitting = significant[:MAX_DIGITS]
+    if fitting and int(fitting) > MAX_SIGNIFICAND:
+        fitting = fitting[:-1]
+    exponent = int(power or 0) - len(fraction) + len(significant) - len(fitting)
+    return sign * _scaled(float(fitting or 0), exponent)
 
 
 def _scaled(value: float, exponent: int) -> float:

@@ -15,7 +15,7 @@ from dynamo_sim.workload.request import Request, Runs
 class GeneratedTurns:
     """Rows with their lengths, and with the part of the prompt that a group has in common.
 
-    A prompt of a group is the group's own token, repeated, and behind the shared part the request's own.
+    A prompt begins with the token of its group, repeated; the rest is a token of the request alone, repeated.
 
     Args:
         input_tokens, output_tokens: lengths, one a row.
@@ -45,7 +45,7 @@ class GeneratedTurns:
         return len(self._input)
 
     def runs_of(self, row: int) -> Runs | None:
-        """The shared tokens, then the request's own; None for a prompt that is unlike all others."""
+        """The tokens of the group, then those of the request; None for a prompt that is unlike all others."""
         if not self._ratio:
             return None
         length = self._input[row]

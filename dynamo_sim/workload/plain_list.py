@@ -74,7 +74,7 @@ class CappedList(WorkloadSource):
         self.total = len(turns)
 
     def take_due(self, now_ms: float, in_flight: int) -> list[Request]:
-        """As many requests as there is room for."""
+        """As many requests as the cap allows."""
         first = self._next
         self._next = min(self.total, first + max(0, self._cap - in_flight))
         return [self._turns.request(row, now_ms) for row in range(first, self._next)]

@@ -9,7 +9,7 @@ from typing import Protocol
 Runs = tuple[tuple[int, int], ...]
 """Prompt content as ``(token value, number of tokens)`` runs, neighbours of one value merged."""
 
-FRESH_TOKEN = 1 << 32
+MIN_UNIQUE_TOKEN = 1 << 32
 """Token values from here on were made up for this run: no trace can spell them (trace values have 32 bits)."""
 
 

@@ -62,7 +62,7 @@ class SyntheticTurns:
         blocks = -(-load.input_tokens // self._block)
         ratio, groups = load.shared_prefix_ratio, load.num_prefix_groups
         self._shared = 0 if block_tokens is None else shared_blocks(blocks, ratio, groups)
-        self._own = blocks - self._shared
+        self._private = blocks - self._shared
         self._beginning = tuple((value, self._block) for value in range(self._shared))
         self._last_tokens = load.input_tokens - (blocks - 1) * self._block
 
@@ -74,14 +74,14 @@ class SyntheticTurns:
 
         None where nothing is shared: numbers of the counter come only once, so the prompt is like no other.
         """
-        shared, own = self._shared, self._own
+        shared, private = self._shared, self._private
         if not shared:
             return None
-        first = 1 + row * own
-        if not own or first < shared or first + own > TOKEN_MASK:
-            values = [*range(shared), *((first + offset) & TOKEN_MASK for offset in range(own))]
+        first = 1 + row * private
+        if not private or first < shared or first + private > TOKEN_MASK:
+            values = [*range(shared), *((first + offset) & TOKEN_MASK for offset in range(private))]
             return runs_of_ids(values, self._block, self._input)
-        last = first + own - 1
+        last = first + private - 1
         return (*self._beginning, *zip(range(first, last), repeat(self._block)), (last, self._last_tokens))
 
     def input_tokens(self, row: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dynamo_sim.workload.request import FRESH_TOKEN, Request, Runs
+from dynamo_sim.workload.request import MIN_UNIQUE_TOKEN, Request, Runs
 
 
 class Transcript:
@@ -34,12 +34,12 @@ class Transcript:
         request.content = PromptSoFar(self)
         request.input_tokens = self.tokens
         if request.planned_output is None and not is_last:
-            request.planned_output = (FRESH_TOKEN + request.index,) * request.output_tokens
+            request.planned_output = (MIN_UNIQUE_TOKEN + request.index,) * request.output_tokens
 
     def answered(self, request: Request, generated_tokens: int) -> None:
         """Append the answer of a completed turn, as far as it was generated (TRT-LLM cuts it to the pool)."""
         answer = (request.planned_output or ())[:generated_tokens]
-        if answer and answer[0] >= FRESH_TOKEN:
+        if answer and answer[0] >= MIN_UNIQUE_TOKEN:
             self._append(((answer[0], len(answer)),))
         else:
             self._append([(value, 1) for value in answer])

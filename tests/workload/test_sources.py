@@ -8,7 +8,7 @@ from dynamo_sim.errors import SimulationError
 from dynamo_sim.traces.formats import read_trace
 from dynamo_sim.traces.turn_table import TurnTable
 from dynamo_sim.workload.plain_list import CappedList, OpenList
-from dynamo_sim.workload.request import FRESH_TOKEN
+from dynamo_sim.workload.request import MIN_UNIQUE_TOKEN
 from dynamo_sim.workload.sessions import SessionDriver
 from dynamo_sim.workload.trace_source import schedule_open, sessions_of
 from dynamo_sim.workload.turns import TraceTurns
@@ -186,7 +186,7 @@ def test_increments_accumulate_with_the_answers():
             row(4, session_id="a"),
         )
     )
-    first, second = FRESH_TOKEN, FRESH_TOKEN + 1
+    first, second = MIN_UNIQUE_TOKEN, MIN_UNIQUE_TOKEN + 1
     assert [r.input_tokens for r in taken] == [7, 13, 19, 25]
     assert taken[0].planned_output == (first, first)
     assert taken[1].prompt == ((1, 4), (2, 3), (first, 2), (2, 4))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.kv.radix_cache import Node
-from dynamo_sim.workload.request import FRESH_TOKEN, Request
+from dynamo_sim.workload.request import MIN_UNIQUE_TOKEN, Request
 
 
 class SglangSequence:
@@ -57,7 +57,7 @@ class SglangSequence:
         self.names: Sequence[int] = interner.names_of(request)
         self.page_by_page = False
         if planned and request.prompt is not None:
-            self.page_by_page = planned[0] < FRESH_TOKEN
+            self.page_by_page = planned[0] < MIN_UNIQUE_TOKEN
         self.generated = 0
         self.allocated_tokens = 0
         self.stored_pages = 0

@@ -26,7 +26,7 @@ from dynamo_sim.scenario.arrivals import (
 Floats = npt.NDArray[np.float64]
 
 MIN_PIECE_S = 1e-9
-"""Slopes of shorter pieces are not computed from their length."""
+"""Slopes of shorter segments are not computed from their length."""
 
 
 class RateProfile(Protocol):
@@ -46,8 +46,8 @@ class RateProfile(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A linear stretch of a rate, up to the next piece.
+class Segment:
+    """A linear part of a rate, up to the next segment.
 
     Attributes:
         from_s: when it begins.
@@ -60,17 +60,17 @@ class Piece:
     until_rps: float | None = None
 
 
-class LinearPieces:
-    """A rate made of linear pieces; pieces of no length count for nothing.
+class LinearSegments:
+    """A rate made of linear segments; segments of no length count for nothing.
 
     Args:
-        pieces: in order of time, the first from 0; the last lasts for ever and must not change.
+        segments: in order of time, the first from 0; the last lasts for ever and must not change.
     """
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        self._from = np.array([piece.from_s for piece in pieces])
-        self._rate = np.array([piece.rate_rps for piece in pieces])
-        until = np.array([p.rate_rps if p.until_rps is None else p.until_rps for p in pieces])
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self._from = np.array([segment.from_s for segment in segments])
+        self._rate = np.array([segment.rate_rps for segment in segments])
+        until = np.array([p.rate_rps if p.until_rps is None else p.until_rps for p in segments])
         self._length = np.append(np.diff(self._from), np.inf)
         self._slope = (until - self._rate) / np.maximum(self._length, MIN_PIECE_S)
         amounts = (self._rate[:-1] + until[:-1]) / 2.0 * self._length[:-1]
@@ -78,42 +78,42 @@ class LinearPieces:
 
     def rate_rps(self, time_s: Floats) -> Floats:
         """Requests a second at these times."""
-        piece = np.searchsorted(self._from, time_s, side="right") - 1
-        return self._rate[piece] + self._slope[piece] * (time_s - self._from[piece])
+        segment = np.searchsorted(self._from, time_s, side="right") - 1
+        return self._rate[segment] + self._slope[segment] * (time_s - self._from[segment])
 
     def expected_by(self, time_s: Floats) -> Floats:
         """Requests expected up to these times."""
-        piece = np.searchsorted(self._from, time_s, side="right") - 1
-        rate, slope, since = self._rate[piece], self._slope[piece], time_s - self._from[piece]
-        with np.errstate(invalid="ignore"):  # 0 x infinity, in the last piece
+        segment = np.searchsorted(self._from, time_s, side="right") - 1
+        rate, slope, since = self._rate[segment], self._slope[segment], time_s - self._from[segment]
+        with np.errstate(invalid="ignore"):  # 0 x infinity, in the last segment
             amounts = np.where(rate > 0.0, rate * since, 0.0)
             amounts += np.where(slope != 0.0, slope * since * since / 2.0, 0.0)
-        return self._expected[piece] + amounts
+        return self._expected[segment] + amounts
 
     def when_expected(self, requests: Floats) -> Floats:
         """The last times at which no more than so many requests are expected."""
-        piece = np.searchsorted(self._expected, requests, side="right") - 1
-        rate, slope = self._rate[piece], self._slope[piece]
-        more = requests - self._expected[piece]
+        segment = np.searchsorted(self._expected, requests, side="right") - 1
+        rate, slope = self._rate[segment], self._slope[segment]
+        more = requests - self._expected[segment]
         root = np.sqrt(np.maximum(rate * rate + 2.0 * slope * more, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             # Solves rate x since + slope / 2 x since^2 = more, in the form that does not cancel.
             since = 2.0 * more / (rate + root)
         since[more == 0.0] = 0.0
         since[(rate == 0.0) & (slope == 0.0)] = np.inf
-        return self._from[piece] + np.minimum(since, self._length[piece])
+        return self._from[segment] + np.minimum(since, self._length[segment])
 
 
 class Periodic:
     """A rate that repeats for ever.
 
     Args:
-        period: the rate over one period from 0 s, closed by a piece that begins at its end.
+        period: the rate over one period from 0 s, closed by a segment that begins at its end.
         period_s: length of the period.
         from_s: where in the period the run begins.
     """
 
-    def __init__(self, period: LinearPieces, period_s: float, from_s: float) -> None:
+    def __init__(self, period: LinearSegments, period_s: float, from_s: float) -> None:
         self._one = period
         self._period = period_s
         self._from = from_s
@@ -144,39 +144,39 @@ def rate_profile(shape: RateShape) -> RateProfile:
     """The rate that a part `arrivals` of a scenario describes."""
     match shape:
         case PiecewiseArrivals():
-            before = [] if shape.steps[0].from_s == 0 else [Piece(0.0, 0.0)]
-            return LinearPieces([*before, *(Piece(step.from_s, step.rate_rps) for step in shape.steps)])
+            before = [] if shape.steps[0].from_s == 0 else [Segment(0.0, 0.0)]
+            return LinearSegments([*before, *(Segment(step.from_s, step.rate_rps) for step in shape.steps)])
         case RampArrivals():
-            ramp = Piece(0.0, shape.from_rps, shape.to_rps)
-            return LinearPieces([ramp, Piece(shape.duration_s, shape.to_rps)])
+            ramp = Segment(0.0, shape.from_rps, shape.to_rps)
+            return LinearSegments([ramp, Segment(shape.duration_s, shape.to_rps)])
         case FlashCrowdArrivals():
             return _flash_crowd(shape)
         case DiurnalArrivals():
             return _diurnal(shape)
         case _:
-            return LinearPieces([Piece(0.0, shape.rate_rps)])
+            return LinearSegments([Segment(0.0, shape.rate_rps)])
 
 
-def _flash_crowd(shape: FlashCrowdArrivals) -> LinearPieces:
+def _flash_crowd(shape: FlashCrowdArrivals) -> LinearSegments:
     plateau_s = shape.at_s + shape.ramp_s
     fall_s = plateau_s + shape.hold_s
-    return LinearPieces(
+    return LinearSegments(
         [
-            Piece(0.0, shape.base_rps),
-            Piece(shape.at_s, shape.base_rps, shape.peak_rps),
-            Piece(plateau_s, shape.peak_rps),
-            Piece(fall_s, shape.peak_rps, shape.base_rps),
-            Piece(fall_s + shape.decay_s, shape.base_rps),
+            Segment(0.0, shape.base_rps),
+            Segment(shape.at_s, shape.base_rps, shape.peak_rps),
+            Segment(plateau_s, shape.peak_rps),
+            Segment(fall_s, shape.peak_rps, shape.base_rps),
+            Segment(fall_s + shape.decay_s, shape.base_rps),
         ]
     )
 
 
-DIURNAL_PIECES = 1440
-"""Straight pieces a period; peak, mean and trough are ends of pieces."""
+DIURNAL_SEGMENTS = 1440
+"""Straight segments a period; peak, mean and trough are ends of segments."""
 
 
 def _diurnal(shape: DiurnalArrivals) -> Periodic:
-    """The cosine as straight pieces that begin at the peak.
+    """The cosine as straight segments that begin at the peak.
 
     The rate is off by at most 2.4e-6 of its swing, and not at all in the mean. In return nothing but sums,
     products and roots decides about times, which are the same on every platform; the cosines themselves are
@@ -184,9 +184,9 @@ def _diurnal(shape: DiurnalArrivals) -> Periodic:
     """
     period_s = shape.period_s
     peak_s = period_s / 2.0 if shape.peak_at_s is None else shape.peak_at_s
-    knots = range(DIURNAL_PIECES + 1)
-    from_s = [period_s * knot / DIURNAL_PIECES for knot in knots]
-    cosines = [round(cos(2.0 * pi * knot / DIURNAL_PIECES), 9) for knot in knots]
+    knots = range(DIURNAL_SEGMENTS + 1)
+    from_s = [period_s * knot / DIURNAL_SEGMENTS for knot in knots]
+    cosines = [round(cos(2.0 * pi * knot / DIURNAL_SEGMENTS), 9) for knot in knots]
     rates = [shape.mean_rps * (1.0 + shape.amplitude * cosine) for cosine in cosines]
-    pieces = [Piece(*piece) for piece in zip(from_s, rates, [*rates[1:], None], strict=True)]
-    return Periodic(LinearPieces(pieces), period_s, -peak_s % period_s)
+    segments = [Segment(*segment) for segment in zip(from_s, rates, [*rates[1:], None], strict=True)]
+    return Periodic(LinearSegments(segments), period_s, -peak_s % period_s)

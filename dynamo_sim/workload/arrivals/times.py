@@ -12,7 +12,7 @@ from dynamo_sim.random_streams import stream
 from dynamo_sim.scenario.arrivals import ConstantArrivals, GammaArrivals, PoissonArrivals, RateShape
 from dynamo_sim.workload.arrivals.rates import Floats, rate_profile
 
-LATEST_US = 2.0**53
+MAX_TIME_US = 2.0**53
 """Beyond this, 285 years, a float cannot count microseconds."""
 
 MIN_CHUNK = 1024
@@ -48,10 +48,10 @@ def arrival_times_ms(
     rates = rate_profile(shape)
     end_s = inf if duration_s is None else duration_s
     expected = float(rates.expected_by(np.array([end_s]))[0])
-    most = min(expected, inf if count is None else count)
-    if most > MAX_REQUESTS:
+    total = min(expected, inf if count is None else count)
+    if total > MAX_REQUESTS:
         raise ScenarioError(
-            f"workload: about {most:.3g} requests would arrive; at most "
+            f"workload: about {total:.3g} requests would arrive; at most "
             f"{MAX_REQUESTS:,} are possible in a run (lower the rate, duration_s or request_count)"
         )
     burstiness = _burstiness(shape)
@@ -67,7 +67,7 @@ def arrival_times_ms(
             f"workload: no request arrives; {expected:.3g} are expected from these arrivals and duration_s"
         )
     last_us = float(times_us[-1]) / speedup
-    if max(last_us, float(times_us[-1])) > LATEST_US:
+    if max(last_us, float(times_us[-1])) > MAX_TIME_US:
         raise ScenarioError(
             f"workload.arrivals: the last of {times_us.size:,} requests would arrive after "
             f"{last_us / 1e6:.3g} s, which no clock here can count; raise the rate"
@@ -90,8 +90,8 @@ def _burstiness(shape: RateShape) -> float | None:
 
 def _even_events(expected: float, count: int | None) -> Floats:
     """0, 1, 2, ...: at most ``count``, and one more than can be before the end, which rounding decides."""
-    most = MAX_REQUESTS if count is None else count
-    return np.arange(min(most, expected + 1.0) if expected < most else most, dtype=np.float64)
+    limit = MAX_REQUESTS if count is None else count
+    return np.arange(min(limit, expected + 1.0), dtype=np.float64)
 
 
 def _random_events(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.arrivals import DiurnalArrivals
-from dynamo_sim.workload.arrivals.rates import LinearPieces, Piece, rate_profile
+from dynamo_sim.workload.arrivals.rates import LinearSegments, Segment, rate_profile
 from dynamo_sim.workload.arrivals.times import arrival_times_ms
 from tests.workload.generated_loads import arrivals_s, scenario
 
@@ -176,8 +176,8 @@ def test_expected_requests_and_their_times_are_inverse(
     lengths: list[float], rates: list[tuple[float, float]], last: float
 ) -> None:
     starts = np.concatenate(([0.0], np.cumsum(lengths)))
-    pieces = [Piece(at, *rate) for at, rate in zip(starts[:-1].tolist(), rates, strict=False)]
-    profile = LinearPieces([*pieces, Piece(float(starts[-1]), last)])
+    segments = [Segment(at, *rate) for at, rate in zip(starts[:-1].tolist(), rates, strict=False)]
+    profile = LinearSegments([*segments, Segment(float(starts[-1]), last)])
     time_s = np.linspace(0.0, float(starts[-1]) + 5.0, 200)
     expected = profile.expected_by(time_s)
     again = profile.when_expected(expected)
