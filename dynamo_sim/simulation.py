@@ -19,9 +19,10 @@ from dynamo_sim.report.unserved import unserved_warnings
 from dynamo_sim.routing.build import build_router
 from dynamo_sim.scenario.specs import Fleet as FleetSpec
 from dynamo_sim.scenario.specs import Scenario
-from dynamo_sim.serving.aggregated import AggregatedServing, PoolOptions
+from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import Controller, ScriptedTargets
 from dynamo_sim.serving.planner_bridge import Planner, PlannerController
+from dynamo_sim.serving.pool import PoolOptions
 from dynamo_sim.serving.single import SingleWorkerServing
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.traces.lines import SkippedLine

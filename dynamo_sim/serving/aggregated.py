@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Any
 
 from simpy.events import Event
@@ -18,29 +17,16 @@ from dynamo_sim.fleet.processes import StartupProcess, WorkerProcess
 from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.routing.router import Dispatch, Router
 from dynamo_sim.serving.controller import Controller, is_due_later
-from dynamo_sim.serving.instant import Instant, RoundStep
+from dynamo_sim.serving.instant import Instant
 from dynamo_sim.serving.look_ahead import LookAhead
 from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
-from dynamo_sim.serving.pool import Pool
+from dynamo_sim.serving.pool import Pool, PoolOptions
 from dynamo_sim.serving.progress import Progress
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.source import Source
 
 MAX_IDLE_TICKS = 10_000
 """Ticks in a row at which requests wait for a worker and nothing is on its way."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolOptions:
-    """How the fleet of a pool changes.
-
-    Attributes:
-        startup_ms: duration of the startup of a worker, by id; None for the fleet's own.
-        drain_grace_ms: how long a draining worker may go on before it is killed; None for ever.
-    """
-
-    startup_ms: Callable[[int], float] | None = None
-    drain_grace_ms: float | None = None
 
 
 class AggregatedServing:
@@ -81,7 +67,6 @@ class AggregatedServing:
         cap_ms: float | None = None,
         progress: Callable[[float, int], None] | None = None,
     ) -> None:
-        options = options or PoolOptions()
         self.clock = clock
         self.source = source
         self.collector = collector
@@ -101,8 +86,7 @@ class AggregatedServing:
             collector,
             self,
             requests_lost=self._requests_lost,
-            startup_ms=options.startup_ms,
-            drain_grace_ms=options.drain_grace_ms,
+            options=options or PoolOptions(),
         )
         self._ahead = LookAhead(self.pool, source, self._instant, max_passes, self.cap_ms)
         self._looks_ahead = False
@@ -183,7 +167,6 @@ class AggregatedServing:
                 # Nothing else happens now: requests for busy workers just join their queues.
                 self._handled_ms = clock.now
                 self._instant.round = 1
-                self._instant.step = RoundStep.ARRIVALS
                 for request in source.take_due(clock.now, fleet.in_flight):
                     self._arrive(request)
                 if not fleet.idle_with_work:
@@ -239,7 +222,6 @@ class AggregatedServing:
                 changed = self._take_passes() | self._take_startups()
             next_ms = source.next_ms()
             if source.hears_endings or (next_ms is not None and next_ms <= now):
-                instant.step = RoundStep.ARRIVALS
                 for request in source.take_due(now, fleet.in_flight + self.router.queued_count):
                     self._arrive(request)
                     changed = True
@@ -269,7 +251,6 @@ class AggregatedServing:
 
     def _take_passes(self) -> bool:
         """The completions at the head of what is due."""
-        self._instant.step = RoundStep.COMPLETIONS
         changed = False
         while (process := self._instant.take(WorkerProcess)) is not None:
             worker, step = process.worker, process.worker.step
@@ -281,7 +262,6 @@ class AggregatedServing:
 
     def _take_startups(self) -> bool:
         """The ready events at the head of what is due; those of cancelled startups change nothing."""
-        self._instant.step = RoundStep.STARTUPS
         changed = False
         while (startup := self._instant.take(StartupProcess)) is not None:
             if self.pool.startup_over(startup):
@@ -292,7 +272,6 @@ class AggregatedServing:
     def _start_passes(self) -> bool:
         """Start every pass that can start."""
         pool, fleet, now = self.pool, self.pool.fleet, self.clock.now
-        self._instant.step = RoundStep.PASSES
         changed = False
         max_passes = 1 if self._someone_is_stuck else self._max_passes
         while (completion := fleet.drive_ready(now, max_passes, self.collector)) is not None:
@@ -320,10 +299,7 @@ class AggregatedServing:
     def _complete(self, worker: Worker, step: Step) -> None:
         """All consequences of the end of a step (`spec 01, 6.2`), one output signal after the other."""
         pool, router, now = self.pool, self.router, self.clock.now
-        pool.complete(worker, step)
-        if not step.signals:
-            return
-        ended = step.finals
+        ended = pool.complete(worker, step)
         if not router.hears_signals:
             if ended:
                 self._leave(ended)
@@ -353,7 +329,8 @@ class AggregatedServing:
 
     def _requests_lost(self, requests: list[Request]) -> None:
         """Requests of a killed worker have failed."""
-        now, released = self.clock.now, list[Dispatch]()
+        now = self.clock.now
+        released: list[Dispatch] = []
         for request in requests:
             if self.router.hears_signals:
                 released += self.router.freed(request, self.pool, now)
@@ -402,7 +379,6 @@ class AggregatedServing:
     def _tick(self) -> None:
         assert self.controller is not None
         now = self.clock.now
-        self._instant.step = RoundStep.TICK
         next_ms = self.controller.on_tick(now, self)
         released = self.pool.hand_over(self.router.release(self.pool, now))
         if next_ms is not None and is_due_later(next_ms, now):

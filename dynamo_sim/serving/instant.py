@@ -42,12 +42,10 @@ class Instant:
 
     Attributes:
         round: number of the round in progress, from 1; 0 before the first.
-        step: the step of that round.
     """
 
     def __init__(self, clock: Clock, settle: Callable[[], None]) -> None:
         self.round = 0
-        self.step = RoundStep.COMPLETIONS
         self.is_scheduled = False
         self._clock = clock
         self._settle = settle

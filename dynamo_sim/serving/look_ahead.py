@@ -93,6 +93,8 @@ class LookAhead:
             step = worker.start(now, self._max_passes, inbox[0].arrival_ms if inbox else self._cap_ms)
             if step.ends_ms[-1] > now:
                 fleet.busy_count += 1
+                if fleet.idle_with_work and worker.id in fleet.idle_with_work:  # it could not go on until now
+                    fleet.idle_with_work.remove(worker.id)
                 pool.begin(process, step, now)
                 return ended
             if not step.progress:
@@ -113,4 +115,4 @@ class LookAhead:
             pool.inbox_count -= 1
             pool.fleet.in_flight += 1
             if pool.tallies is not None:
-                pool.tallies[worker.id].given(request, request.arrival_ms)
+                pool.tallies[worker.id].dispatched(request, request.arrival_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from simpy.events import Event
@@ -25,6 +26,19 @@ FleetListener = Callable[[FleetCause, tuple[int, ...], float], None]
 """Hears of a change of the fleet: cause, worker ids, time in ms."""
 
 
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """How the fleet of a pool changes.
+
+    Attributes:
+        startup_ms: duration of the startup of a worker, by id; None for the fleet's own.
+        drain_grace_ms: how long a draining worker may go on before it is killed; None for ever.
+    """
+
+    startup_ms: Callable[[int], float] | None = None
+    drain_grace_ms: float | None = None
+
+
 class Pool:
     """A fleet whose workers and startups are processes on the clock.
 
@@ -37,8 +51,7 @@ class Pool:
         collector: takes the notes.
         coordinator: hears that the time of a process has come.
         requests_lost: called with the requests of a worker that was killed, which have failed.
-        startup_ms: duration of the startup of a worker, by id; None for the fleet's own.
-        drain_grace_ms: how long a draining worker may go on before it is killed; None for ever.
+        options: how the fleet changes.
         passes_step: the step of a round in which this pool starts its passes.
 
     Attributes:
@@ -46,6 +59,7 @@ class Pool:
         startups: the startup processes of workers that are starting, by id.
         tallies: what every worker has done so far, by id, also of those that are gone; None until somebody asks.
         passes: forward-pass metrics since the last tick; None while nobody wants them.
+        inbox_count: requests in the inboxes of the workers, which have not arrived yet.
     """
 
     def __init__(
@@ -58,8 +72,7 @@ class Pool:
         coordinator: Coordinator,
         *,
         requests_lost: Callable[[list[Request]], None],
-        startup_ms: Callable[[int], float] | None = None,
-        drain_grace_ms: float | None = None,
+        options: PoolOptions,
         passes_step: RoundStep = RoundStep.PASSES,
     ) -> None:
         self.fleet = fleet
@@ -74,8 +87,7 @@ class Pool:
         self._collector = collector
         self._coordinator = coordinator
         self._requests_lost = requests_lost
-        self._startup_ms = startup_ms
-        self._drain_grace_ms = drain_grace_ms
+        self._options = options
         self._passes_step = passes_step
         self._tallied: frozenset[str] | None = None
         self._listener: FleetListener | None = None
@@ -125,8 +137,8 @@ class Pool:
             if delay_ms is None:
                 self.router.worker_joined(worker_id)
             else:
-                if self._startup_ms is not None:
-                    delay_ms = self._startup_ms(worker_id)
+                if self._options.startup_ms is not None:
+                    delay_ms = self._options.startup_ms(worker_id)
                 order = (now, self._instant.round, RoundStep.TICK, float(worker_id))
                 self.startups[worker_id] = StartupProcess(
                     self.clock, worker_id, now + delay_ms, order, self._coordinator
@@ -138,10 +150,10 @@ class Pool:
         if effect.marked:
             self._note_fleet(FleetCause.MARKED, effect.marked)
         self._close(effect.removed, FleetCause.REMOVED)
-        if self._drain_grace_ms is not None:
+        if self._options.drain_grace_ms is not None:
             for worker_id in effect.marked:
                 if worker_id in fleet.workers:
-                    self.clock.start(self._kill_after(worker_id, now + self._drain_grace_ms))
+                    self.clock.start(self._kill_after(worker_id, now + self._options.drain_grace_ms))
         return effect
 
     def remove_drained(self) -> bool:
@@ -220,7 +232,7 @@ class Pool:
             fleet.dispatch(worker_id, request)
             process.cut(math.nextafter(now, math.inf))
             if self.tallies is not None:
-                self.tallies[worker_id].given(request, now)
+                self.tallies[worker_id].dispatched(request, now)
         return any_at_all
 
     def deliver(self, process: WorkerProcess, now_ms: float) -> None:
@@ -231,7 +243,7 @@ class Pool:
             request = inbox.popleft()
             self.fleet.dispatch(worker.id, request)
             if self.tallies is not None:
-                self.tallies[worker.id].given(request, request.arrival_ms)
+                self.tallies[worker.id].dispatched(request, request.arrival_ms)
 
     def bring_up_to_date(self, worker_id: int) -> None:
         """Let the requests in that have arrived at a worker by now, as far as they are known in advance."""
@@ -244,9 +256,11 @@ class Pool:
         step.order = (now_ms, self._instant.round, self._passes_step, float(process.worker.id))
         process.wake_at(step.ends_ms[-1])
 
-    def complete(self, worker: Worker, step: Step) -> None:
-        """A step has ended, or took no time."""
-        self.note_completion(worker.id, step, self.fleet.complete(worker, step, self.clock.now))
+    def complete(self, worker: Worker, step: Step) -> list[tuple[Request, bool]]:
+        """A step has ended, or took no time: the requests that ended in it, with "was rejected"."""
+        ended = self.fleet.complete(worker, step, self.clock.now)
+        self.note_completion(worker.id, step, ended)
+        return ended
 
     def note_completion(self, worker_id: int, step: Step, ended: list[tuple[Request, bool]]) -> None:
         """Record a step that has ended, with the requests that ended in it."""

@@ -60,7 +60,7 @@ class WorkerTally:
 
     # ------------------------------------------------------------ the fleet reports
 
-    def given(self, request: Request, now_ms: float) -> None:
+    def dispatched(self, request: Request, now_ms: float) -> None:
         """A request has come to this worker."""
         self.started += 1
         if self._records_in_flight_s:

@@ -11,6 +11,8 @@ import pytest
 
 from dynamo_sim import simulation
 from dynamo_sim.errors import SimulationError
+from dynamo_sim.fleet.fleet import Fleet
+from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.routing.round_robin import RoundRobin
 from tests.parity.answer import answer
 from tests.parity.cases import to_scenario
@@ -283,3 +285,24 @@ def test_of_many_stuck_workers_two_are_told_one_by_one() -> None:
     message = answer(case(5, [{"input_length": 8, "output_length": 0} for _ in range(5)]))["error"]
     assert "worker 1: " in message and "worker 2: " not in message
     assert message.endswith("; 3 more workers are stuck")
+
+
+def test_a_worker_that_can_go_on_again_is_not_started_while_it_is_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    busy_at_start = []
+    start = Fleet.start
+
+    def noted(self: Fleet, worker: Worker, now_ms: float, max_passes: int) -> Any:
+        busy_at_start.append(worker.busy)
+        return start(self, worker, now_ms, max_passes)
+
+    monkeypatch.setattr(Fleet, "start", noted)
+    records = [
+        {"input_length": 8, "output_length": 30 if index else 0, "timestamp": 20 * index}
+        for index in range(12)
+    ]
+    targets = [{"at_ms": at_ms, "workers": 2 + k % 2} for k, at_ms in enumerate((45.0, 105.0, 150.0, 300.0))]
+    with pytest.raises(SimulationError, match="asks for 0 output tokens"):
+        simulation.run(to_scenario(case(2, records)).with_(scaling=targets))
+    assert busy_at_start and not any(busy_at_start)
