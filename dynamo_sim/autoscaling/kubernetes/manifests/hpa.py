@@ -112,7 +112,8 @@ def _cpu(spec: Section, key: str, percent: int, options: ManifestOptions) -> lis
         return []
 
 
-def _metric_v2(entry: Section, options: ManifestOptions) -> HpaMetric | None:
+def _typed(entry: Section) -> tuple[str, Section] | None:
+    """The type of a metric, and the section of that type."""
     kind = entry.required("type", tuple(_FIELDS))
     if not kind:
         return None
@@ -121,6 +122,14 @@ def _metric_v2(entry: Section, options: ManifestOptions) -> HpaMetric | None:
     if inner is None:
         entry.problem(_FIELDS[kind], f"is missing beside type: {kind}")
         return None
+    return kind, inner
+
+
+def _metric_v2(entry: Section, options: ManifestOptions) -> HpaMetric | None:
+    typed = _typed(entry)
+    if typed is None:
+        return None
+    kind, inner = typed
     target = inner.section("target")
     resource = kind in ("Resource", "ContainerResource")
     if resource:
@@ -171,14 +180,10 @@ def _target_v2(target: Section, source: str) -> tuple[str, int] | None:
 
 
 def _metric_v2beta1(entry: Section, options: ManifestOptions) -> HpaMetric | None:
-    kind = entry.required("type", tuple(_FIELDS))
-    if not kind:
+    typed = _typed(entry)
+    if typed is None:
         return None
-    inner = entry.section(_FIELDS[kind])
-    entry.finish()
-    if inner is None:
-        entry.problem(_FIELDS[kind], f"is missing beside type: {kind}")
-        return None
+    kind, inner = typed
     resource = kind in ("Resource", "ContainerResource")
     name = inner.required("name" if resource else "metricName")
     inner.ignore("selector", "metricSelector", why="label selectors are ignored")
