@@ -13,10 +13,11 @@ from dynamo_sim.errors import ScenarioError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet, Stage
 from dynamo_sim.fleet.startup import startup_durations
+from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.report.unserved import unserved_warnings
-from dynamo_sim.routing.build import build_router
+from dynamo_sim.routing.build import RouterContext, build_router
 from dynamo_sim.scenario.specs import Fleet as FleetSpec
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.aggregated import AggregatedServing
@@ -137,7 +138,8 @@ def _run(
     )
     timing = build_timing(args)
     cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
-    factory = scheduler_factory(args, timing, capped=cap_ms is not None)
+    interner = PrefixInterner(args.block_size)
+    factory = scheduler_factory(args, timing, capped=cap_ms is not None, interner=interner)
     spec = scenario.fleet
     startup_s = args.startup_time if spec.startup is None else spec.expected_startup_s
     fleet = Fleet(Stage.AGGREGATED, factory, spec.workers, startup_s)
@@ -161,7 +163,13 @@ def _run(
             source,
             collector,
             router=build_router(
-                scenario.routing, waits_for_workers=controller is not None and controller.waits_for_workers
+                scenario.routing,
+                RouterContext(
+                    args,
+                    interner,
+                    scenario.seed,
+                    waits_for_workers=controller is not None and controller.waits_for_workers,
+                ),
             ),
             controller=controller,
             options=_pool_options(spec, scenario.seed),

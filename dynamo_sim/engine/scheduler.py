@@ -36,6 +36,10 @@ class Scheduler(Protocol):
         """Requests waiting to be admitted (preempted ones included)."""
 
     @property
+    def waiting_tokens(self) -> int:
+        """Tokens of the waiting requests: of their prompts, and what preempted ones have generated."""
+
+    @property
     def preemptions(self) -> int:
         """Requests that lost their place so far (SGLang: retractions)."""
 

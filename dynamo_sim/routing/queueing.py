@@ -19,6 +19,7 @@ class QueueingRouter:
 
     is_oblivious = False
     hears_signals = False
+    reads_kv_events = False
 
     def __init__(self, waits_for_workers: bool = False) -> None:
         self.on_hold = False

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from dynamo_sim.kv.kv_events import KvEvent
+from dynamo_sim.routing.worker_view import WorkerView
 from dynamo_sim.workload.request import Request
 
 
 class Dispatch(NamedTuple):
-    """A request and the worker that it goes to now."""
+    """A request and the worker that it goes to now.
+
+    Attributes:
+        hit_rate: share of the prompt's blocks that the router takes to be cached there; None where it does not know.
+    """
 
     request: Request
     worker_id: int
+    hit_rate: float | None = None
 
 
 class RoutedPool(Protocol):
@@ -21,6 +28,15 @@ class RoutedPool(Protocol):
 
     def active_worker_ids(self) -> tuple[int, ...]:
         """Ids of the workers that are neither starting nor draining, ascending."""
+
+    def worker(self, worker_id: int) -> WorkerView:
+        """The state of a worker that exists."""
+
+    def take_kv_events(self) -> Iterable[tuple[int, Iterable[KvEvent]]]:
+        """KV events that have become visible since the last call, by worker (`spec 06, 3.1`).
+
+        Of one worker they are in order. Only for a router that `reads_kv_events`.
+        """
 
 
 class Router(Protocol):
@@ -33,12 +49,14 @@ class Router(Protocol):
         is_oblivious: whether the choice depends on nothing but the order of the requests and who is active: then the
             worker of a request is known before anything runs (`spec 01, 15`), and `pick` tells it.
         hears_signals: whether `prefill_completed` and `freed` have to be called at all.
+        reads_kv_events: whether the workers have to publish KV events.
         on_hold: set while every request has to wait in the queue, whatever workers there are.
         queued_count: requests that wait in the queue.
     """
 
     is_oblivious: bool
     hears_signals: bool
+    reads_kv_events: bool
     on_hold: bool
 
     @property

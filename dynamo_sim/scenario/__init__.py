@@ -4,12 +4,11 @@ from dynamo_sim.scenario.autoscaler.section import Autoscaler
 from dynamo_sim.scenario.engine_args import EngineArgs, SglangArgs, TrtllmArgs
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.loader import load_scenario
+from dynamo_sim.scenario.routing import KvRouting, RoundRobinRouting
 from dynamo_sim.scenario.specs import (
     Fleet,
-    KvRouting,
     Limits,
     Report,
-    RoundRobinRouting,
     ScalingStep,
     Scenario,
     Sla,

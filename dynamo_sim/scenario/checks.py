@@ -8,7 +8,8 @@ from dynamo_sim.scenario.autoscaler.section import Autoscaler
 from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
-from dynamo_sim.scenario.sections import Fleet, Limits, Routing, ScalingStep, Sla
+from dynamo_sim.scenario.routing import Routing
+from dynamo_sim.scenario.sections import Fleet, Limits, ScalingStep, Sla
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 from dynamo_sim.traces.formats import FORMATS
 

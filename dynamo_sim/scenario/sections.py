@@ -1,4 +1,4 @@
-"""The short sections of a scenario: the fleet, routing, the scaling script, limits, the SLA and the report."""
+"""The short sections of a scenario: the fleet, the scaling script, limits, the SLA and the report."""
 
 from __future__ import annotations
 
@@ -33,24 +33,6 @@ class Fleet(Spec):
     def expected_startup_s(self) -> float:
         """How long a new worker is expected to take until it serves."""
         return (self.engine.startup_time or 0.0) if self.startup is None else self.startup.expected_s
-
-
-class RoundRobinRouting(Spec):
-    """Each request goes to the next worker in turn."""
-
-    mode: Literal["round_robin"]
-    """How workers are chosen."""
-
-
-class KvRouting(Spec):
-    """Each request goes where its prefix is cached and the load is low."""
-
-    mode: Literal["kv_router"]
-    """How workers are chosen."""
-
-
-Routing = Annotated[RoundRobinRouting | KvRouting, Field(discriminator="mode")]
-"""Add a way of routing by adding its model here."""
 
 
 class ScalingStep(Spec):

@@ -17,13 +17,11 @@ from dynamo_sim.scenario.base import Problems, Spec
 from dynamo_sim.scenario.checks import conflicts
 from dynamo_sim.scenario.explain import explain
 from dynamo_sim.scenario.files import BASE_DIR
+from dynamo_sim.scenario.routing import KvRouting, RoundRobinRouting, Routing
 from dynamo_sim.scenario.sections import (
     Fleet,
-    KvRouting,
     Limits,
     Report,
-    RoundRobinRouting,
-    Routing,
     ScalingStep,
     Sla,
 )

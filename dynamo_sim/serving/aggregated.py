@@ -102,7 +102,7 @@ class AggregatedServing:
         self._someone_is_stuck = False
         self.traffic: TrafficWindow | None = None
         if controller is not None and controller.wants_passes:
-            self.traffic = TrafficWindow()
+            self.traffic = self.pool.traffic = TrafficWindow()
             self.pool.observe_passes(PassBuffer(self.traffic))
 
     def run(self) -> None:
@@ -276,11 +276,13 @@ class AggregatedServing:
         max_passes = 1 if self._someone_is_stuck else self._max_passes
         while (completion := fleet.drive_ready(now, max_passes, self.collector)) is not None:
             worker, step = fleet.workers[completion.worker_id], completion.step
+            pool.driven_id = worker.id
             if completion.immediate:
                 self._complete(worker, step)
             else:
                 pool.begin(pool.processes[worker.id], step, now)
             changed = True
+        pool.driven_id = -1
         if self._retries_matter and self._someone_is_stuck != bool(fleet.idle_with_work):
             # A worker that cannot go on is tried again at every instant of the fleet: none may be skipped.
             self._someone_is_stuck = not self._someone_is_stuck
@@ -390,7 +392,7 @@ class AggregatedServing:
             self._end_ticks()
 
     def _end_ticks(self) -> None:
-        self.traffic = self.pool.passes = None
+        self.traffic = self.pool.traffic = self.pool.passes = None
 
     def apply_target(self, target: int) -> TargetEffect:
         """Scale to ``target`` workers."""

@@ -48,6 +48,13 @@ class TrafficWindow:
         self.itl_count = 0
         self.tokens = 0
         self.forwards = 0
+        self.hit_rate_sum = 0.0
+        self.hit_rate_count = 0
+
+    def routed(self, hit_rate: float) -> None:
+        """Note the share of a prompt's blocks that its router found cached where it sent it (`spec 06, 8`)."""
+        self.hit_rate_sum += hit_rate
+        self.hit_rate_count += 1
 
     def completed(self, request: Request) -> None:
         """Note a request that was not rejected."""
@@ -76,8 +83,8 @@ class TrafficWindow:
             "avg_ttft_ms": self.ttft_sum_ms / self.ttft_count if self.ttft_count else 0.0,
             "avg_itl_ms": self.itl_sum_ms / self.itl_count if self.itl_count else 0.0,
             "avg_accept_length": self.tokens / self.forwards if self.forwards else None,
-            "avg_kv_hit_rate": 0.0,
-            "hit_rate_count": 0,
+            "avg_kv_hit_rate": self.hit_rate_sum / self.hit_rate_count if self.hit_rate_count else 0.0,
+            "hit_rate_count": self.hit_rate_count,
             "accept_length_forward_count": self.forwards,
         }
         self.since_ms = now_ms

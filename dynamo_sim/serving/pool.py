@@ -15,10 +15,12 @@ from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet, TargetEffect
 from dynamo_sim.fleet.processes import Coordinator, EventOrder, StartupProcess, WorkerProcess
 from dynamo_sim.fleet.worker import Worker
+from dynamo_sim.kv.kv_events import KvEvent
 from dynamo_sim.records.fleet_changes import FleetCause
 from dynamo_sim.routing.router import Dispatch, Router
+from dynamo_sim.routing.worker_view import WorkerView
 from dynamo_sim.serving.instant import Instant, RoundStep
-from dynamo_sim.serving.planner_metrics import PassBuffer
+from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
 from dynamo_sim.serving.worker_metrics import WorkerTally
 from dynamo_sim.workload.request import Outcome, Request
 
@@ -59,6 +61,8 @@ class Pool:
         startups: the startup processes of workers that are starting, by id.
         tallies: what every worker has done so far, by id, also of those that are gone; None until somebody asks.
         passes: forward-pass metrics since the last tick; None while nobody wants them.
+        traffic: the requests since the last tick, for a planner; None while nobody wants them.
+        driven_id: while passes start in a round, the worker whose turn it is (`spec 01, 6.1`); else below all ids.
         inbox_count: requests in the inboxes of the workers, which have not arrived yet.
     """
 
@@ -82,7 +86,13 @@ class Pool:
         self.startups: dict[int, StartupProcess] = {}
         self.tallies: dict[int, WorkerTally] | None = None
         self.passes: PassBuffer | None = None
+        self.traffic: TrafficWindow | None = None
+        self.driven_id = -1
         self.inbox_count = 0
+        self._publishes = router.reads_kv_events
+        self._may_publish: dict[
+            int, Worker
+        ] = {}  # workers whose cache may have changed, or will in their present step
         self._instant = instant
         self._collector = collector
         self._coordinator = coordinator
@@ -115,6 +125,30 @@ class Pool:
     def active_worker_ids(self) -> tuple[int, ...]:
         """Ids of the workers that are neither starting nor draining, ascending."""
         return self.fleet.active_worker_ids()
+
+    def worker(self, worker_id: int) -> WorkerView:
+        """The state of a worker that exists."""
+        return WorkerView(self.fleet.workers[worker_id], self._now_ms)
+
+    def take_kv_events(self) -> list[tuple[int, Iterable[KvEvent]]]:
+        """KV events that have become visible since the last call, by worker (`spec 06, 3.1`).
+
+        In the first round of an instant the passes that start now have not started yet, but for those of workers that
+        have had their turn in it.
+        """
+        taken: list[tuple[int, Iterable[KvEvent]]] = []
+        now, all_started = self.clock.now, self._instant.round > 1
+        for worker_id, worker in list(self._may_publish.items()):
+            scheduler = worker.scheduler
+            if scheduler.kv_events_from_ms <= now:
+                started = all_started or worker_id <= self.driven_id
+                taken.append((worker_id, scheduler.take_kv_events(now, starts_included=started)))
+            if scheduler.kv_events_from_ms == math.inf:
+                del self._may_publish[worker_id]
+        return taken
+
+    def _now_ms(self) -> float:
+        return self.clock.now
 
     def next_change_ms(self) -> float:
         """The earliest time at which, for all that is known now, another worker becomes active; infinity for never.
@@ -205,6 +239,8 @@ class Pool:
         self._collector.watch(worker.scheduler)
         if self.passes is not None:
             worker.scheduler.records_stats = True
+        if self._publishes:
+            worker.scheduler.publish_kv_events()
         self.processes[worker.id] = WorkerProcess(self.clock, worker, self._coordinator)
         if self.tallies is not None:
             self._open_tally(worker)
@@ -213,6 +249,7 @@ class Pool:
         if worker_ids:
             for worker_id in worker_ids:
                 del self.processes[worker_id]
+                self._may_publish.pop(worker_id, None)
                 self.router.worker_removed(worker_id)
             self._note_fleet(cause, worker_ids)
 
@@ -221,8 +258,10 @@ class Pool:
     def hand_over(self, dispatches: Iterable[Dispatch]) -> bool:
         """Give requests to their workers, in this order; whether there were any."""
         now, fleet, any_at_all = self.clock.now, self.fleet, False
-        for request, worker_id in dispatches:
+        for request, worker_id, hit_rate in dispatches:
             any_at_all = True
+            if hit_rate is not None and self.traffic is not None:
+                self.traffic.routed(hit_rate)
             process = self.processes[worker_id]
             if self._instant.round == 1:  # a pass that ends now has ended before anybody arrives
                 ended = process.end_at(now)
@@ -255,10 +294,14 @@ class Pool:
         """Wait for the end of a step that a worker has started at ``now_ms``, which is now."""
         step.order = (now_ms, self._instant.round, self._passes_step, float(process.worker.id))
         process.wake_at(step.ends_ms[-1])
+        if self._publishes:
+            self._may_publish[process.worker.id] = process.worker
 
     def complete(self, worker: Worker, step: Step) -> list[tuple[Request, bool]]:
         """A step has ended, or took no time: the requests that ended in it, with "was rejected"."""
         ended = self.fleet.complete(worker, step, self.clock.now)
+        if self._publishes:
+            self._may_publish[worker.id] = worker
         self.note_completion(worker.id, step, ended)
         return ended
 

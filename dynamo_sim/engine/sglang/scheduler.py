@@ -107,6 +107,10 @@ class SglangScheduler:
         return len(self._waiting)
 
     @property
+    def waiting_tokens(self) -> int:
+        return self.queue.arrivals.total + self.queue.returned.total
+
+    @property
     def preemptions(self) -> int:
         return self._decoding.retractions
 

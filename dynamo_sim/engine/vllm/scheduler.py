@@ -115,6 +115,10 @@ class VllmScheduler:
         return len(self._waiting)
 
     @property
+    def waiting_tokens(self) -> int:
+        return self.queue.arrivals.total + self.queue.returned.total
+
+    @property
     def preemptions(self) -> int:
         return self._preemption.count
 
