@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
+from dynamo_sim.workload.milestones import HandoffMilestones
+
 Runs = tuple[tuple[int, int], ...]
 """Prompt content as ``(token value, number of tokens)`` runs, neighbours of one value merged."""
 
@@ -54,6 +56,7 @@ class Request:
         first_reused_tokens, reused_tokens: prompt tokens found in the cache at the first admission, and the
             most at any admission.
         preemptions: how often it lost its place in the batch to make room (SGLang: was retracted).
+        handoff: its way through two fleets, of a disaggregated run; None otherwise.
         outcome: how it ended, or None while it has not.
         ended_ms: when it ended.
     """
@@ -67,6 +70,7 @@ class Request:
         "first_admit_ms",
         "first_reused_tokens",
         "first_token_ms",
+        "handoff",
         "index",
         "input_tokens",
         "last_token_ms",
@@ -122,6 +126,7 @@ class Request:
         self.first_reused_tokens = 0
         self.reused_tokens = 0
         self.preemptions = 0
+        self.handoff: HandoffMilestones | None = None
         self.outcome: Outcome | None = None
         self.ended_ms: float | None = None
 
@@ -160,3 +165,12 @@ class Request:
             self.first_reused_tokens = reused_tokens
         if reused_tokens > self.reused_tokens:
             self.reused_tokens = reused_tokens
+
+    def note_decode_admission(self, now_ms: float, reused_tokens: int) -> None:
+        """The same for a decode worker of a disaggregated run (`spec 07, 14`)."""
+        milestones = self.handoff
+        assert milestones is not None
+        if milestones.decode_admit_ms is None:
+            milestones.decode_admit_ms = now_ms
+        if reused_tokens > milestones.decode_reused_tokens:
+            milestones.decode_reused_tokens = reused_tokens
