@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin
+from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from dynamo_sim.scenario.base import MAX_COUNT, Path, Problems, dotted
-from dynamo_sim.text import cut
-
-MAX_HOMES = 4
-"""A key that is known in more sections than this was hardly meant for one of them."""
-
-MAX_LISTED = 12
-"""Most keys of a section that are listed when nothing is like an unknown one."""
+from dynamo_sim.scenario.duration_text import UNIT_NAMES, duration_in, unit_of
+from dynamo_sim.scenario.suggestions import all_tags, did_you_mean, hint, listed, models_of, tags_of
+from dynamo_sim.text import cut, plain_number
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ def _problems_of(
 ) -> Iterator[Problem]:
     kind, context = item["type"], item.get("ctx", {})
     if kind == "extra_forbidden":
-        yield Problem(path, f"{dotted(path)}: unknown key{_hint(path, models, root)}", about_key=True)
+        yield Problem(path, f"{dotted(path)}: unknown key{hint(path, models, root)}", about_key=True)
     elif kind == "value_error" and isinstance(context["error"], Problems):
         for below, text in context["error"].found:
             yield Problem(path + below, f"{dotted(path + below)}: {text}")
@@ -56,17 +51,17 @@ def _problems_of(
         yield Problem(path, f"{dotted(path)}: missing, and has no default")
     elif kind == "union_tag_not_found":
         path = (*path, context["discriminator"].strip("'"))
-        yield Problem(path, f"{dotted(path)}: missing; must be one of {_listed(_all_tags(models))}")
+        yield Problem(path, f"{dotted(path)}: missing; must be one of {listed(all_tags(models))}")
     elif kind == "union_tag_invalid":
         path, tag = (*path, context["discriminator"].strip("'")), context["tag"]
-        tags = _all_tags(models)
+        tags = all_tags(models)
         yield Problem(
             path,
-            f"{dotted(path)}: found {found(tag)}; must be one of {_listed(tags)}{did_you_mean(tag, tags)}",
+            f"{dotted(path)}: found {found(tag)}; must be one of {listed(tags)}{did_you_mean(tag, tags)}",
         )
     else:
         where = dotted(path) or "the scenario"
-        yield Problem(path, f"{where}: found {found(item['input'])}; {_demand(item)}")
+        yield Problem(path, f"{where}: found {found(item['input'])}; {_demand(item, path)}")
 
 
 # ---------------------------------------------------------------- values
@@ -93,12 +88,14 @@ _PLAIN_DEMANDS = {
 }
 
 
-def _demand(item: Any) -> str:
+def _demand(item: Any, path: Path) -> str:
     kind, value, context = item["type"], item["input"], item.get("ctx", {})
+    if kind in ("float_type", "int_type") and isinstance(value, str) and (wanted := _in_unit(value, path)):
+        return wanted
     if kind == "literal_error":
         options = [option.strip("'") for option in context["expected"].replace(" or ", ", ").split(", ")]
         one_of = "must be one of " if len(options) > 1 else "must be "
-        return one_of + _listed(options) + did_you_mean(value, options)
+        return one_of + listed(options) + did_you_mean(value, options)
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -118,6 +115,15 @@ def _demand(item: Any) -> str:
         return _PLAIN_DEMANDS[kind].format(**{key: _whole(value) for key, value in context.items()})
     text: str = item["msg"]
     return text[:1].lower() + text[1:]
+
+
+def _in_unit(text: str, path: Path) -> str | None:
+    """The demand for a key of time that was given a duration such as ``2m``; None for other keys and texts."""
+    unit = unit_of(next((part for part in reversed(path) if isinstance(part, str)), ""))
+    amount = None if unit is None else duration_in(text, unit)
+    if unit is None or amount is None:
+        return None
+    return f"must be a number of {UNIT_NAMES[unit]}; write {plain_number(amount)}"
 
 
 def _whole(value: Any) -> Any:
@@ -145,100 +151,7 @@ def found(value: Any) -> str:
     return cut(repr(value))
 
 
-def _listed(options: Iterable[str]) -> str:
-    return ", ".join(map(repr, options))
-
-
-def _all_tags(models: Iterable[type[BaseModel]]) -> list[str]:
-    return [tag for model in models for tag in tags_of(model)]
-
-
-# ---------------------------------------------------------------- suggestions
-
-
-def did_you_mean(name: Any, options: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the option most like `name`, or nothing."""
-    close = _closest(name, options)
-    return f"; did you mean {close!r}?" if close else ""
-
-
-def _closest(name: Any, options: Iterable[str]) -> str | None:
-    by_folded = {option.casefold().replace("-", "_"): option for option in options}
-    close = difflib.get_close_matches(str(name).casefold().replace("-", "_"), by_folded, n=1, cutoff=0.7)
-    return by_folded[close[0]] if close else None
-
-
-def _hint(path: Path, models: tuple[type[BaseModel], ...], root: type[BaseModel]) -> str:
-    """What an unknown key may have meant: a key like it, the same key elsewhere, or else what there is."""
-    name = str(path[-1])
-    if name == "<<":
-        return "; merge keys are not supported, repeat the keys"
-    others = [
-        model for model in _models_at(path[:-1], root) if model not in models and name in model.model_fields
-    ]
-    if others:
-        return f"; {name!r} belongs to {_union_key(others[0])} {_listed(_all_tags(others))}"
-    known = _keys_of(models[0]) if models else []
-    close = _closest(name, known)
-    if close:
-        return f"; did you mean {close!r}?"
-    homes = [home for home in _homes(name, root) if home != path[:-1]]
-    if len(homes) == 1:
-        return f"; {name!r} belongs in {dotted(homes[0]) or 'the top level'}"
-    if 1 < len(homes) <= MAX_HOMES:
-        return f"; {name!r} belongs in {' or '.join(dotted(home) for home in homes)}"
-    if len(known) <= MAX_LISTED:
-        return f"; known here: {', '.join(known)}"
-    close = _closest_by_a_word(name, known)
-    return f"; did you mean {close!r}?" if close else ""
-
-
-def _closest_by_a_word(name: str, options: Iterable[str]) -> str | None:
-    """The option that has a word most like `name`: ``block_size`` for ``blok``."""
-    by_word: dict[str, str] = {}
-    for option in options:
-        for word in option.split("_"):
-            by_word.setdefault(word, option)
-    close = difflib.get_close_matches(name.casefold(), by_word, n=1, cutoff=0.8)
-    return by_word[close[0]] if close else None
-
-
-def _keys_of(model: type[BaseModel]) -> list[str]:
-    """The keys of a section as they are written."""
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _homes(name: str, model: type[BaseModel], path: Path = ()) -> Iterator[Path]:
-    """Sections that know a key of this name."""
-    if name in model.model_fields:
-        yield path
-    for key, field in model.model_fields.items():
-        seen = set()
-        for below in models_of(field.annotation):
-            for home in _homes(name, below, (*path, key)):
-                if home not in seen:
-                    seen.add(home)
-                    yield home
-
-
 # ---------------------------------------------------------------- places
-
-
-def models_of(annotation: Any) -> tuple[type[BaseModel], ...]:
-    """The models in a type: one, or the members of a union; of a list those of its items."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return (annotation,)
-    return tuple(model for part in get_args(annotation) for model in models_of(part))
-
-
-def _models_at(path: Path, root: type[BaseModel]) -> tuple[type[BaseModel], ...]:
-    """All models that a section at this path can be."""
-    models: tuple[type[BaseModel], ...] = (root,)
-    for key in path:
-        if isinstance(key, str):
-            fields = [model.model_fields[key] for model in models if key in model.model_fields]
-            models = tuple(below for field in fields for below in models_of(field.annotation))
-    return models
 
 
 def _locate(loc: tuple[str | int, ...], root: type[BaseModel]) -> tuple[Path, tuple[type[BaseModel], ...]]:
@@ -268,13 +181,3 @@ def _locate(loc: tuple[str | int, ...], root: type[BaseModel]) -> tuple[Path, tu
             models = models_of(field.annotation) if field else ()
             names_follow = field is not None and get_origin(field.annotation) is dict
     return tuple(path), models if len(models) > 1 else parent
-
-
-def tags_of(model: type[BaseModel]) -> tuple[str, ...]:
-    """The words that choose this member of a union; unions are told apart by `kind`, `mode` or `shape`."""
-    key = _union_key(model)
-    return get_args(model.model_fields[key].annotation) if key else ()
-
-
-def _union_key(model: type[BaseModel]) -> str:
-    return next((key for key in ("kind", "mode", "shape") if key in model.model_fields), "")

@@ -8,7 +8,7 @@ import pytest
 
 from dynamo_sim.cli import main
 from dynamo_sim.scenario import Scenario
-from dynamo_sim.scenario.explain import models_of, tags_of
+from dynamo_sim.scenario.suggestions import models_of, tags_of
 
 GOOD = """\
 name: demo
@@ -49,6 +49,34 @@ MALFORMED = {
     "unknown-key-like-nothing": (
         GOOD + "sla: {colour: red}\n",
         "x.yaml:7:7: sla.colour: unknown key; known here: ttft_ms, itl_ms, e2e_ms",
+    ),
+    "unknown-key-that-another-section-has": (
+        GOOD + "fleet: {startup_time: 60}\n",
+        "x.yaml:7:9: fleet.startup_time: unknown key; 'startup_time' belongs in fleet.engine",
+    ),
+    "unknown-key-that-is-part-of-one-elsewhere": (
+        GOOD + "rate: 3\n",
+        "x.yaml:7:1: rate: unknown key; did you mean 'workload.arrivals.rate_rps'?",
+    ),
+    "word-that-people-use-for-a-section": (
+        GOOD + "slo: {ttft_ms: 300}\n",
+        "x.yaml:7:1: slo: unknown key; did you mean 'sla'?",
+    ),
+    "word-that-people-use-for-a-key": (
+        GOOD + "fleet: {replicas: 3}\n",
+        "x.yaml:7:9: fleet.replicas: unknown key; did you mean 'workers'?",
+    ),
+    "duration-for-seconds": (
+        GOOD + "fleet: {startup: {empirical_s: [1m30s]}}\n",
+        "x.yaml:7:33: fleet.startup.empirical_s.0: found '1m30s'; must be a number of seconds; write 90",
+    ),
+    "duration-for-seconds-of-a-key-without-a-unit": (
+        ENGINE + "    startup_time: 2 min\n",
+        "x.yaml:9:19: fleet.engine.startup_time: found '2 min'; must be a number of seconds; write 120",
+    ),
+    "duration-for-milliseconds": (
+        TRACE + "limits: {max_sim_time_ms: 1.1s}\n",
+        "x.yaml:6:27: limits.max_sim_time_ms: found '1.1s'; must be a number of milliseconds; write 1100",
     ),
     "unknown-section": (
         GOOD + "flete: {workers: 2}\n",
@@ -354,9 +382,7 @@ def test_all_problems_are_listed_in_the_order_of_the_file(
     assert main(["validate", "x.yaml"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         "x.yaml:1:18: fleet.workers: found 0; must be at least 1",
-        "x.yaml:8:3: workload.turns: unknown key; known here: kind, input_tokens, output_tokens, "
-        "request_count, arrival_interval_ms, turns_per_session, shared_prefix_ratio, num_prefix_groups, "
-        "inter_turn_delay_ms, arrival_speedup_ratio",
+        "x.yaml:8:3: workload.turns: unknown key; did you mean 'turns_per_session'?",
         "x.yaml:9:23: limits.concurrency: found 'none'; must be a whole number",
     ]
 
