@@ -32,7 +32,13 @@ from dynamo_sim.workload.build import build_source
 Progress = Callable[[float, int], None]
 
 
-def run(scenario: Scenario, progress: Progress | None = None, policy: Any = None) -> RunResult:
+def run(
+    scenario: Scenario,
+    progress: Progress | None = None,
+    policy: Any = None,
+    *,
+    on_workload: Callable[[int], None] | None = None,
+) -> RunResult:
     """Simulate a scenario.
 
     Args:
@@ -40,6 +46,7 @@ def run(scenario: Scenario, progress: Progress | None = None, policy: Any = None
         progress: called now and then with the virtual time in ms and the number of requests that have ended.
         policy: a scaling policy of your own instead of the scenario's: any object with a method
             ``decide(now_s, view, fleet)`` (`dynamo_sim.autoscaling.Policy`).
+        on_workload: called once before time begins, with the number of requests that will arrive.
 
     Returns:
         Its records, summary, tables and pictures.
@@ -49,7 +56,7 @@ def run(scenario: Scenario, progress: Progress | None = None, policy: Any = None
         SimulationError: the run cannot go on; the message says what is stuck and what would help.
     """
     _expect_scenario(scenario, "run()")
-    return _run(scenario, _controller(scenario, policy), progress, honour_cap=True)
+    return _run(scenario, _controller(scenario, policy), progress, honour_cap=True, on_workload=on_workload)
 
 
 def _expect_scenario(given: Any, who: str) -> None:
@@ -122,7 +129,11 @@ def _garbage_collection_paused() -> Iterator[None]:
 
 
 def _run(
-    scenario: Scenario, controller: Controller | None, progress: Progress | None, honour_cap: bool
+    scenario: Scenario,
+    controller: Controller | None,
+    progress: Progress | None,
+    honour_cap: bool,
+    on_workload: Callable[[int], None] | None = None,
 ) -> RunResult:
     """Build everything, run it, sum it up."""
     args, limits = scenario.fleet.engine, scenario.limits
@@ -136,6 +147,8 @@ def _run(
         honour_cap_with_ticks=honour_cap,
         seed=scenario.seed,
     )
+    if on_workload is not None:
+        on_workload(source.total)
     timing = build_timing(args)
     cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
     interner = PrefixInterner(args.block_size)

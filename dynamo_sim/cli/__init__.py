@@ -1,20 +1,17 @@
-"""The command line: finds the subcommand, runs it, and turns errors into one message and an exit code.
-
-0 = done, 1 = the run could not go on, no request could be served, or output could not be written, 2 = bad input,
-3 = a condition of --fail-on holds, 128 + N = ended by signal N (130: Ctrl-C, 129: hung up, 143: terminated).
-"""
+"""The command line: finds the subcommand, runs it, and turns errors into one message and an exit code."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 from dynamo_sim import signals
+from dynamo_sim.cli.completion import offer_completions
+from dynamo_sim.cli.exit_codes import BAD_INPUT, DONE, FAILED, SIGNAL
+from dynamo_sim.cli.parser import Parser
 from dynamo_sim.text import print_error
 
 COMMANDS = {
@@ -27,22 +24,27 @@ COMMANDS = {
 }
 """Subcommands in the order of the help, each with the module whose `add_parser` brings it."""
 
-DONE, FAILED, BAD_INPUT, ENDED = 0, 1, 2, 128
+EXAMPLES = (
+    "dynamo-sim run scenarios/quickstart.yaml",
+    "dynamo-sim run scenarios/quickstart.yaml --set fleet.workers=5 --html page.html",
+    "dynamo-sim compare scenarios/quickstart.yaml --vary fleet.workers=4,5,6",
+)
+
+CLOSING = """\
+dynamo-sim COMMAND --help says more of a command. Scenario files are explained in docs/scenario.md,
+results in docs/results.md; scenarios/ has some to begin with."""
 
 
-class _Parser(argparse.ArgumentParser):
-    """Reports wrong arguments in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        print_error(f"{self.prog}: {message}; see {self.prog} --help")
-        sys.exit(BAD_INPUT)
-
-
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser with all subcommands; a subcommand's `handler` gets the arguments and returns the code."""
-    parser = _Parser(prog="dynamo-sim", description="Simulate a fleet of LLM inference workers.")
+    parser = Parser(
+        prog="dynamo-sim",
+        description="Simulate a fleet of LLM inference workers.",
+        examples=EXAMPLES,
+        closing=CLOSING,
+    )
     parser.add_argument("--version", action="version", version=f"dynamo-sim {_version()}")
-    subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for module in COMMANDS.values():
         importlib.import_module(module).add_parser(subparsers)
     return parser
@@ -71,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt as error:
             ended = error if isinstance(error, signals.Ended) else signals.Ended()
             print_error(ended)
-            return ENDED + ended.number
+            return SIGNAL + ended.number
         except MemoryError:
             print_error("out of memory: the run, or a file it reads, is too large for this machine")
             return FAILED
@@ -85,10 +87,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    parser = build_parser()
+    offer_completions(parser)
     try:
-        arguments = build_parser().parse_args(argv)
+        arguments = parser.parse_args(argv)
     except SystemExit as ended:  # argparse has printed its help, the version or an error
         return int(ended.code or 0)
+    if arguments.command is None:
+        parser.print_help()
+        return DONE
     try:
         code: int = arguments.handler(arguments)
     finally:

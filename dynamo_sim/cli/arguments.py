@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
+from dynamo_sim.cli.completion import completed_by, keys_with_equals
+
 
 def given_path(text: str) -> Path:
     """A path; an empty text, as an unset variable of a shell gives, would mean the current folder.
@@ -28,6 +30,19 @@ def given_text(text: str) -> str:
 
 def add_overrides(parser: ArgumentParser, help_text: str) -> None:
     """Give a command the option ``--set KEY=VALUE``, which may be repeated; ``overrides`` gets the texts."""
-    parser.add_argument(
+    action = parser.add_argument(
         "--set", dest="overrides", metavar="KEY=VALUE", action="append", default=[], help=help_text
+    )
+    completed_by(action, keys_with_equals)
+
+
+def add_conditions(parser: ArgumentParser, whose: str) -> None:
+    """Give a command the option ``--fail-on CONDITION``, which may be repeated; ``fail_on`` gets the texts."""
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        type=given_text,
+        help=f"end with exit code 3 if a figure of {whose} summary is so, as 'within_sla<0.99'; may be repeated",
     )

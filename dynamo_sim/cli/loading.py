@@ -1,8 +1,8 @@
-"""Loading a scenario for a command: what a run would refuse before it starts is found, and the file is named."""
+"""Loading a scenario for a command: what a run would refuse before it starts is found, and its place is named."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,35 +11,55 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def naming(file: str) -> Iterator[None]:
-    """Put the name of the scenario's file before problems that were found after it had been read."""
+def naming(
+    file: str, overrides: Sequence[str] = (), varied: Sequence[str] = (), key: str | None = None
+) -> Iterator[None]:
+    """Put the scenario's file before problems that were found after it had been read; with a key, its place."""
     from dynamo_sim.errors import ScenarioError
 
     try:
         yield
     except ScenarioError as error:
-        raise ScenarioError(*(f"{file}: {problem}" for problem in error.problems)) from error
+        from dynamo_sim.scenario.loader import place_of
+
+        place = file if key is None else place_of(key, file, overrides, varied)
+        raise ScenarioError(*(f"{place}: {problem}" for problem in error.problems)) from error
 
 
-def load_and_build(
-    file: str, overrides: Iterable[str] = (), varied: Iterable[str] = ()
-) -> tuple[Scenario, list[str]]:
-    """Read a scenario, its timing profile and its scaling policy.
-
-    Returns:
-        The scenario, and what there is to say about the policy.
+def load(file: str, overrides: Sequence[str] = (), varied: Sequence[str] = ()) -> Scenario:
+    """Read a scenario, and its timing profile to see that it can be used.
 
     Raises:
-        ScenarioError: one of them cannot be used.
+        ScenarioError: one of them cannot be used; each problem begins with its place.
     """
     from dynamo_sim.scenario import load_scenario
     from dynamo_sim.timing.build import build_timing
 
     scenario = load_scenario(file, overrides, varied)
-    with naming(file):
-        build_timing(scenario.fleet.engine)
-        if scenario.autoscaler is None:
-            return scenario, []
-        from dynamo_sim.autoscaling.build import build_autoscaler
+    engine = scenario.fleet.engine
+    key = "aic_backend" if engine.aic_backend is not None else "planner_profile_data"
+    with naming(file, overrides, varied, f"fleet.engine.{key}"):
+        build_timing(engine)
+    return scenario
 
+
+def load_and_build(
+    file: str, overrides: Sequence[str] = (), varied: Sequence[str] = ()
+) -> tuple[Scenario, list[str]]:
+    """`load`, and the scaling policy as well.
+
+    Returns:
+        The scenario, and what there is to say about the policy.
+
+    Raises:
+        ScenarioError: one of them cannot be used; each problem begins with its place.
+    """
+    scenario = load(file, overrides, varied)
+    if scenario.autoscaler is None:
+        return scenario, []
+    from dynamo_sim.autoscaling.build import build_autoscaler
+
+    # A manifest names its own lines.
+    key = None if scenario.autoscaler.kind == "manifest" else "autoscaler.policy"
+    with naming(file, overrides, varied, key):
         return scenario, build_autoscaler(scenario.autoscaler, scenario).warnings

@@ -1,4 +1,4 @@
-"""The progress line of a run: simulated time, requests done, speed."""
+"""The progress line of a run: how much is done, simulated time, requests, speed, time left."""
 
 from __future__ import annotations
 
@@ -10,35 +10,79 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
+    from dynamo_sim.report.result import RunResult
     from dynamo_sim.scenario import Scenario
+
+MIN_ELAPSED_S = 1.0
+"""Before this much wall time nothing is said of the time left."""
 
 
 class RunProgress:
-    """Shows how far a run is on standard error; used as a context manager."""
+    """Shows how far a run is on standard error; used as a context manager.
 
-    def __init__(self, scenario: Scenario, console: Console | None = None) -> None:
-        self._total = _known_requests(scenario)
-        self._started = time.perf_counter()
+    Args:
+        scenario: what is run.
+        label: what to call it; by default the scenario's name.
+        console: where to show it.
+    """
+
+    def __init__(self, scenario: Scenario, label: str | None = None, console: Console | None = None) -> None:
+        self._cap_ms = scenario.limits.max_sim_time_ms
+        self._requests: int | None = None
+        self._started_s = time.perf_counter()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
+            TextColumn("{task.fields[percent]}"),
             TextColumn("{task.fields[status]}"),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
             console=console or Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task(scenario.name, total=self._total, status="")
+        self._task = self._bar.add_task(
+            label or scenario.name, total=None, status="reading the workload", percent="", left=""
+        )
+
+    def expect(self, requests: int) -> None:
+        """The workload is known: so many requests will arrive."""
+        self._requests = requests
+        self._started_s = time.perf_counter()
+        self._bar.update(self._task, total=1.0, status="")
 
     def update(self, now_ms: float, requests_ended: int) -> None:
-        """Show virtual time and the number of requests that completed or were rejected."""
-        self._bar.update(self._task, completed=requests_ended, status=self.status(now_ms, requests_ended))
+        """Show virtual time and the number of requests that have ended."""
+        share = self.share(now_ms, requests_ended)
+        self._bar.update(
+            self._task,
+            completed=share,
+            percent=f"{share:.0%}",
+            status=self.status(now_ms, requests_ended),
+            left=self.left(share, time.perf_counter() - self._started_s),
+        )
+
+    def share(self, now_ms: float, requests_ended: int) -> float:
+        """How much is done, from 0 to 1: of the requests, or of the time after which the run is cut."""
+        of_requests = requests_ended / self._requests if self._requests else 0.0
+        of_time = now_ms / self._cap_ms if self._cap_ms else 0.0
+        return min(1.0, max(of_requests, of_time))
 
     def status(self, now_ms: float, requests_ended: int) -> str:
         """The text beside the bar."""
-        elapsed_s = max(time.perf_counter() - self._started, 1e-9)
-        of_total = "" if self._total is None else f" of {self._total:,}"
+        elapsed_s = max(time.perf_counter() - self._started_s, 1e-9)
+        of_total = "" if self._requests is None else f" of {self._requests:,}"
         speed = f"{now_ms / 1000.0 / elapsed_s:,.0f}x real time"
         return f"{now_ms / 1000.0:,.1f} s simulated, {requests_ended:,}{of_total} requests, {speed}"
+
+    @staticmethod
+    def left(share: float, elapsed_s: float) -> str:
+        """The time left if the run goes on as it did, ``about 1:05 left``; nothing at the very beginning."""
+        if share <= 0.0 or elapsed_s < MIN_ELAPSED_S:
+            return ""
+        minutes, seconds = divmod(round(elapsed_s * (1.0 - share) / share), 60)
+        hours, minutes = divmod(minutes, 60)
+        text = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+        return f"about {text} left"
 
     def __enter__(self) -> RunProgress:
         self._bar.start()
@@ -50,11 +94,9 @@ class RunProgress:
         self._bar.stop()
 
 
-def _known_requests(scenario: Scenario) -> int | None:
-    """Requests a workload makes, where it says so; None for a trace, which is read as it goes."""
-    workload = scenario.workload
-    if workload.kind == "synthetic":
-        return workload.request_count * workload.turns_per_session
-    if workload.kind == "generated":
-        return workload.request_count if workload.duration_s is None else None
-    return None if workload.records is None else len(workload.records)
+def run_with_progress(scenario: Scenario, label: str | None = None) -> RunResult:
+    """Run a scenario behind a progress line."""
+    from dynamo_sim.simulation import run
+
+    with RunProgress(scenario, label) as progress:
+        return run(scenario, progress=progress.update, on_workload=progress.expect)

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamo_sim import signals
-from dynamo_sim.cli.arguments import add_overrides, given_path, given_text
-from dynamo_sim.errors import OutputError, ScenarioError
+from dynamo_sim.cli.arguments import add_conditions, add_overrides, given_path, given_text
+from dynamo_sim.cli.exit_codes import CONDITION_HOLDS, DONE, FAILED
+from dynamo_sim.errors import OutputError
 from dynamo_sim.text import print_error
 
 if TYPE_CHECKING:
-    from dynamo_sim.report.figure_condition import FigureCondition
     from dynamo_sim.report.result import RunResult
     from dynamo_sim.report.summary import Summary
     from dynamo_sim.scenario import Scenario
 
 
+EXAMPLES = (
+    "dynamo-sim run scenarios/quickstart.yaml",
+    "dynamo-sim run scenarios/quickstart.yaml --set fleet.workers=5 --out results/five",
+    "dynamo-sim run scenarios/hpa_flash_crowd.yaml --no-save --html page.html",
+    "dynamo-sim run scenarios/quickstart.yaml --no-save --quiet --fail-on 'within_sla<0.99'",
+    "dynamo-sim run scenarios/quickstart.yaml --no-save --json | python3 -m json.tool",
+)
+
+
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("run", help="run a scenario", description=__doc__)
+    parser = subparsers.add_parser(
+        "run",
+        help="run a scenario",
+        description="Run a scenario: print its table and write its results.",
+        examples=EXAMPLES,
+    )
     parser.add_argument("scenario", metavar="SCENARIO", type=given_text, help="scenario file (YAML)")
     add_overrides(parser, "change one value, as fleet.workers=8 or scaling.0.workers=3; may be repeated")
     output = parser.add_mutually_exclusive_group()
@@ -44,35 +56,25 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="print only errors")
     parser.add_argument("--no-plots", action="store_true", help="draw no pictures")
-    parser.add_argument(
-        "--fail-on",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        type=given_text,
-        help="end with exit code 3 if a figure of the summary is so, as 'within_sla<0.99'; may be repeated",
-    )
+    add_conditions(parser, "the")
     parser.set_defaults(handler=handle)
-
-
-CONDITION_HOLDS = 3
-"""Exit code of a run that a condition of ``--fail-on`` holds for."""
 
 
 def handle(arguments: argparse.Namespace) -> int:
     """Load, run, save, print; nothing is saved of a run that fails."""
-    from dynamo_sim.cli.loading import naming
+    from dynamo_sim.cli.conditions import conditions_on, failures
+    from dynamo_sim.cli.json_text import finite
+    from dynamo_sim.cli.loading import load, naming
     from dynamo_sim.cli.results_folder import usable_folder
     from dynamo_sim.files.output import check_file_of_option
     from dynamo_sim.report.saving import is_result
     from dynamo_sim.report.unserved import all_rejected
-    from dynamo_sim.scenario import load_scenario
     from dynamo_sim.scenario.effects import notes
 
-    scenario = load_scenario(arguments.scenario, arguments.overrides)
+    scenario = load(arguments.scenario, arguments.overrides)
     if arguments.no_plots:
         scenario = scenario.with_(**{"report.plots": False})
-    conditions = _conditions(arguments.fail_on, scenario)
+    conditions = conditions_on([scenario.sla], arguments.fail_on)
     folder = None
     if not arguments.no_save:
         folder = usable_folder(arguments.out or Path("results") / scenario.name)
@@ -86,7 +88,7 @@ def handle(arguments: argparse.Namespace) -> int:
     signals.check()
     _write(result, folder, arguments.html)
     if arguments.json:
-        print(json.dumps(_finite(summary), indent=2, allow_nan=False))
+        print(json.dumps(finite(summary), indent=2, allow_nan=False))
         for note in notes(scenario):
             print(f"Note: {note}", file=sys.stderr)
         for warning in result.warnings:
@@ -99,29 +101,11 @@ def handle(arguments: argparse.Namespace) -> int:
             print(f"Results: {folder}" + (" (replaced those of an earlier run)" if replaced else ""))
     if all_rejected(result.records.requests):
         print_error("every request was rejected")
-        return 1
-    failed = [condition for condition in conditions if condition.holds(summary)]
-    for condition in failed:
-        print_error(f"--fail-on {condition}: it is {summary[condition.figure]:,.6g}")
-    return CONDITION_HOLDS if failed else 0
-
-
-def _conditions(texts: list[str], scenario: Scenario) -> list[FigureCondition]:
-    """The conditions of ``--fail-on``, each about a figure that this scenario will have."""
-    from dynamo_sim.records.records import RunRecords
-    from dynamo_sim.report.figure_condition import FigureCondition
-    from dynamo_sim.report.summary import summarise
-
-    figures = summarise(RunRecords(), scenario.sla, wall_time_ms=1.0) if texts else {}
-    conditions = []
-    for text in texts:
-        try:
-            condition = FigureCondition.parse(text)
-            condition.holds(figures)
-        except ValueError as error:
-            raise ScenarioError(f"--fail-on: {error}") from None
-        conditions.append(condition)
-    return conditions
+        return FAILED
+    failed = failures(conditions, summary)
+    for failure in failed:
+        print_error(f"--fail-on {failure}")
+    return CONDITION_HOLDS if failed else DONE
 
 
 def _write(result: RunResult, folder: Path | None, page: Path | None) -> None:
@@ -148,14 +132,13 @@ def _save(result: RunResult, folder: Path | None) -> None:
 
 
 def _run(scenario: Scenario, show_progress: bool) -> RunResult:
+    if show_progress:
+        from dynamo_sim.cli.progress import run_with_progress
+
+        return run_with_progress(scenario)
     from dynamo_sim.simulation import run
 
-    if not show_progress:
-        return run(scenario)
-    from dynamo_sim.cli.progress import RunProgress
-
-    with RunProgress(scenario) as progress:
-        return run(scenario, progress=progress.update)
+    return run(scenario)
 
 
 def _print_table(result: RunResult, summary: Summary) -> None:
@@ -175,11 +158,3 @@ def _print_table(result: RunResult, summary: Summary) -> None:
         print(f"Note: {note}")
     for warning in result.warnings:
         print(f"Warning: {warning}")
-
-
-def _finite(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN and no infinity: null."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in summary.items()
-    }

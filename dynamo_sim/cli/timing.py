@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamo_sim.cli.arguments import given_path, given_text
+from dynamo_sim.cli.exit_codes import DONE
 
 if TYPE_CHECKING:
     from dynamo_sim.timing.profile_grid import Floats
@@ -18,12 +19,19 @@ NOISE = 0.02
 MANY = 1e15
 
 
+EXAMPLES = (
+    "dynamo-sim timing scenarios/data/example_profile.npz",
+    "dynamo-sim timing scenarios/data/example_profile.npz --png profile.png --save profile.npz",
+)
+
+
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "timing",
         help="show a timing profile",
-        description="Show the measured pass durations that planner_profile_data names: axes, ranges, values.",
+        description="Show the measured pass durations of a profile: axes, ranges, values.",
+        examples=EXAMPLES,
     )
     parser.add_argument(
         "profile",
@@ -69,7 +77,7 @@ def handle(arguments: argparse.Namespace) -> int:
         with file_of_option("--save", arguments.save) as draft:
             profile.grid.save(draft)
         print(f"Profile: {arguments.save}")
-    return 0
+    return DONE
 
 
 def describe(profile: Profile) -> Iterator[str]:

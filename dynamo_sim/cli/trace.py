@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dynamo_sim.cli.arguments import given_path, given_text
+from dynamo_sim.cli.completion import completed_by, trace_formats
+from dynamo_sim.cli.exit_codes import DONE
 
 if TYPE_CHECKING:
     from dynamo_sim.report.trace_facts import TraceFacts
@@ -17,13 +19,28 @@ PERCENTILES = (50, 90, 99)
 LISTED_BAD_LINES = 5
 
 
+EXAMPLES = (
+    "dynamo-sim trace scenarios/data/chat_trace.jsonl",
+    "dynamo-sim trace scenarios/data/chat_trace.jsonl --engine-block-size 64 --png trace.png",
+    "dynamo-sim trace scenarios/data/chat_trace.jsonl --format mooncake --json",
+)
+
+
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("trace", help="describe a trace file", description=__doc__)
+    parser = subparsers.add_parser(
+        "trace",
+        help="describe a trace file",
+        description="Say what is in a trace: requests, rates, lengths, how much of the prompts repeats.",
+        examples=EXAMPLES,
+    )
     parser.add_argument(
         "files", nargs="+", metavar="FILE", type=given_text, help="trace file; several only for format dynamo"
     )
-    parser.add_argument("--format", metavar="F", help="format of the trace (default: recognised by its rows)")
+    named = parser.add_argument(
+        "--format", metavar="F", help="format of the trace (default: recognised by its rows)"
+    )
+    completed_by(named, trace_formats)
     parser.add_argument(
         "--block-size",
         type=int,
@@ -41,11 +58,11 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--png", metavar="OUT", type=given_path, help="also draw arrivals and lengths into this file"
     )
-    parser.set_defaults(handler=handle, func=handle)
+    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    """Print the facts about a trace; returns 0."""
+    """Print the facts about a trace;"""
     from dynamo_sim.errors import ScenarioError
     from dynamo_sim.report.trace_facts import inspect_trace
 
@@ -80,7 +97,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
         save_figure(trace_figure(facts), "--png", arguments.png, dpi=130)
         print(f"Picture: {arguments.png}", file=sys.stderr if arguments.json else sys.stdout)
-    return 0
+    return DONE
 
 
 def describe(facts: TraceFacts, guessed: bool = False) -> Iterator[tuple[str, str]]:

@@ -6,11 +6,22 @@ import argparse
 from typing import Any
 
 from dynamo_sim.cli.arguments import add_overrides, given_text
+from dynamo_sim.cli.exit_codes import BAD_INPUT, DONE
+
+EXAMPLES = (
+    "dynamo-sim validate scenarios/*.yaml",
+    "dynamo-sim validate scenarios/quickstart.yaml --set fleet.engine.engine_type=sglang",
+)
 
 
 def add_parser(subparsers: Any) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("validate", help="check scenario files", description=__doc__)
+    parser = subparsers.add_parser(
+        "validate",
+        help="check scenario files",
+        description="Check scenario files without running them, and name keys that change nothing.",
+        examples=EXAMPLES,
+    )
     parser.add_argument("files", nargs="+", metavar="FILE", type=given_text, help="scenario file (YAML)")
     add_overrides(parser, "change one value, as in `run`; may be repeated")
     parser.add_argument("--quiet", action="store_true", help="say nothing about good files")
@@ -39,4 +50,4 @@ def handle(arguments: argparse.Namespace) -> int:
                 print(f"{name}: note: {note}")
             for warning in warnings:
                 print(f"{name}: warning: {warning}")
-    return 2 if bad else 0
+    return BAD_INPUT if bad else DONE

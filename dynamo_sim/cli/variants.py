@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.text import cut
@@ -29,34 +29,63 @@ class Axis:
     names: list[str]
 
 
-def variants(
-    files: Sequence[str], overrides: Sequence[str], varied: Sequence[str]
-) -> Iterator[tuple[str, str, Scenario]]:
-    """What to call it, its file, and the scenario.
+class Variant(NamedTuple):
+    """One run of a comparison.
+
+    Attributes:
+        label: what to call it.
+        file: the file of its scenario.
+        scenario: what is run.
+        varied: the values of ``--vary`` by their keys, as they were written.
+    """
+
+    label: str
+    file: str
+    scenario: Scenario
+    varied: dict[str, str]
+
+
+def variants(files: Sequence[str], overrides: Sequence[str], varied: Sequence[str]) -> Iterator[Variant]:
+    """All files with all combinations of values, the last ``--vary`` changing fastest.
 
     Raises:
         ScenarioError: a scenario is wrong, or what is varied is.
     """
-    from dynamo_sim.cli.loading import load_and_build
-
     axes = [_axis(text) for text in varied]
     count = len(files) * math.prod(len(axis.values) for axis in axes)
     if count > MAX_RUNS:
         raise ScenarioError(f"--vary: {count} runs are too many to read side by side; at most {MAX_RUNS}")
     _check(axes, overrides)
     keys = _short_keys([axis.key for axis in axes])
-    for file in files:
-        for choice in product(*(range(len(axis.values)) for axis in axes)):
-            chosen = list(zip(axes, choice, strict=True))
-            scenario, _ = load_and_build(
-                file, overrides, [f"{axis.key}={axis.values[at]}" for axis, at in chosen]
+    choices = [
+        list(zip(axes, positions, strict=True))
+        for positions in product(*(range(len(axis.values)) for axis in axes))
+    ]
+    loaded = [[_scenario(file, overrides, choice) for choice in choices] for file in files]
+    names = [of_file[0].name for of_file in loaded]
+    for file, name, of_file in zip(files, names, loaded, strict=True):
+        called = [name if names.count(name) == 1 else file] if len(files) > 1 or not axes else []
+        for choice, scenario in zip(choices, of_file, strict=True):
+            short = [f"{key}={axis.names[at]}" for key, (axis, at) in zip(keys, choice, strict=True)]
+            yield Variant(
+                " ".join([*called, *short]),
+                file,
+                scenario.with_(**{"report.passes": False}),
+                {axis.key: axis.values[at] for axis, at in choice},
             )
-            short = [f"{key}={axis.names[at]}" for key, (axis, at) in zip(keys, chosen, strict=True)]
-            names = [scenario.name] if len(files) > 1 or not short else []
-            yield " ".join([*names, *short]), file, scenario.with_(**{"report.passes": False})
 
 
-def refuse_equal_runs(labelled: Sequence[tuple[str, Scenario]]) -> None:
+def _scenario(file: str, overrides: Sequence[str], choice: Sequence[tuple[Axis, int]]) -> Scenario:
+    from dynamo_sim.cli.loading import load_and_build
+
+    return load_and_build(file, overrides, [f"{axis.key}={axis.values[at]}" for axis, at in choice])[0]
+
+
+NOT_OF_THE_RUN = ("name", "report")
+"""Sections on which no figure depends."""
+
+
+def refuse_equal_runs(chosen: Sequence[Variant]) -> None:
     """Refuse variants that differ only in how they are written, or in keys without effect: equal columns mislead.
 
     Raises:
@@ -64,15 +93,17 @@ def refuse_equal_runs(labelled: Sequence[tuple[str, Scenario]]) -> None:
     """
     from dynamo_sim.scenario.effects import effective, without_effect
 
-    first: dict[str, tuple[str, Scenario]] = {}
-    for label, scenario in labelled:
-        other, twin = first.setdefault(json.dumps(effective(scenario), sort_keys=True), (label, scenario))
-        if twin is scenario:
+    first: dict[str, Variant] = {}
+    for variant in chosen:
+        run = {key: value for key, value in effective(variant.scenario).items() if key not in NOT_OF_THE_RUN}
+        twin = first.setdefault(json.dumps(run, sort_keys=True), variant)
+        if twin is variant:
             continue
-        idle = dict([*without_effect(twin), *without_effect(scenario)])
+        idle = dict([*without_effect(twin.scenario), *without_effect(variant.scenario)])
+        option = "--vary " if variant.varied else ""
         raise ScenarioError(
-            f"--vary: {cut(other)} and {cut(label)} would be the same run",
-            *(f"--vary {key}: {reason}" for key, reason in idle.items()),
+            f"{option.strip() or 'compare'}: {cut(twin.label)} and {cut(variant.label)} would be the same run",
+            *(f"{option}{key}: {reason}" for key, reason in idle.items()),
         )
 
 

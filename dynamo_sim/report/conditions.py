@@ -31,15 +31,32 @@ def conditions(scenario: Any) -> dict[str, str]:
     }
 
 
+LABELS = {
+    "engine": "Engine",
+    "durations": "Pass durations",
+    "kv_pool": "KV pool",
+    "routing": "Routing",
+}
+
+
 def condition_lines(scenario: Any) -> list[str]:
     """The `conditions`, one line each: ``KV pool: 1,048,576 tokens a worker (16,384 blocks of 64)``."""
-    labels = {
-        "engine": "Engine",
-        "durations": "Pass durations",
-        "kv_pool": "KV pool",
-        "routing": "Routing",
-    }
-    return [f"{labels[name]}: {text}" for name, text in conditions(scenario).items()]
+    return [f"{LABELS[name]}: {text}" for name, text in conditions(scenario).items()]
+
+
+def shared_condition_lines(named: Sequence[tuple[str, Any]]) -> list[str]:
+    """The conditions of several scenarios with their names: one line where all have the same, else one for each text.
+
+    ``Engine: vllm (workers=4, workers=5)``
+    """
+    lines = []
+    for name, label in LABELS.items():
+        owners: dict[str, list[str]] = {}
+        for owner, scenario in named:
+            owners.setdefault(conditions(scenario)[name], []).append(owner)
+        for text, names in owners.items():
+            lines.append(f"{label}: {text}" + (f" ({', '.join(names)})" if len(owners) > 1 else ""))
+    return lines
 
 
 def pool_tokens(scenario: Any) -> int:

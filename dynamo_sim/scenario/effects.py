@@ -78,6 +78,16 @@ def _prefix_groups(scenario: Scenario) -> str | None:
     return _shared_prefix(scenario) if isinstance(scenario.workload, TraceWorkload) else None
 
 
+def _seed(scenario: Scenario) -> str | None:
+    """Generated loads, startups by a distribution and the times of scrapes are drawn."""
+    autoscaler = scenario.autoscaler
+    is_scraped = autoscaler is not None and not autoscaler.metrics.perfect
+    is_random = (
+        isinstance(scenario.workload, GeneratedWorkload) or scenario.fleet.startup is not None or is_scraped
+    )
+    return None if is_random else "nothing in this scenario is random"
+
+
 def _max_sim_time(scenario: Scenario) -> str | None:
     workload = scenario.workload
     if isinstance(workload, TraceWorkload) and workload.trace_format.is_workflow:
@@ -173,7 +183,7 @@ _ENGINE: dict[str, Rule] = {
 
 EFFECTS: dict[str, Rule] = {
     "name": _used,
-    "seed": _used,
+    "seed": _seed,
     "workload.kind": _used,
     "workload.input_tokens": _used,
     "workload.output_tokens": _used,
@@ -223,12 +233,22 @@ def without_effect(scenario: Scenario) -> list[tuple[str, str]]:
 
     A key that was given its default value is not among them.
     """
-    found = [
-        (key, reason)
-        for key, rule in EFFECTS.items()
-        if _is_given(scenario, key) and (reason := rule(scenario)) is not None
-    ]
-    return [*found, *_autoscaler_keys(scenario)]
+    return [(key, reason) for key, reason in _idle_keys(scenario) if _is_given(scenario, key)]
+
+
+def _idle_keys(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """All keys that change nothing in this scenario, given or not, each with the reason."""
+    for key, rule in EFFECTS.items():
+        if (reason := rule(scenario)) is not None:
+            yield key, reason
+    autoscaler = scenario.autoscaler
+    if autoscaler is None:
+        return
+    if autoscaler.kind in ("fixed", "schedule"):
+        yield "autoscaler.period_s", f"not used by the policy {autoscaler.kind!r}, which knows its times"
+    if autoscaler.metrics.perfect:
+        for key in PERFECT_IGNORES:
+            yield f"autoscaler.metrics.{key}", "not used with perfect: true"
 
 
 def notes(scenario: Scenario) -> list[str]:
@@ -239,12 +259,13 @@ def notes(scenario: Scenario) -> list[str]:
 def effective(scenario: Scenario) -> dict[str, Any]:
     """The scenario as plain data without the keys that change nothing: equal for two runs with equal figures."""
     data = scenario.to_dict()
-    for key, _ in without_effect(scenario):
+    for key, _ in _idle_keys(scenario):
         *sections, last = key.split(".")
-        section = data
+        section: Any = data
         for name in sections:
-            section = section[name]
-        section.pop(last, None)
+            section = section.get(name) if isinstance(section, dict) else None
+        if isinstance(section, dict):
+            section.pop(last, None)
     return data
 
 
@@ -258,18 +279,6 @@ def _is_given(scenario: Scenario, key: str) -> bool:
         return False
     default = type(section).model_fields[last].get_default(call_default_factory=True)
     return bool(getattr(section, last) != default)
-
-
-def _autoscaler_keys(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    autoscaler = scenario.autoscaler
-    if autoscaler is None:
-        return
-    if autoscaler.period_s is not None and autoscaler.kind in ("fixed", "schedule"):
-        yield "autoscaler.period_s", f"not used by the policy {autoscaler.kind!r}, which knows its times"
-    if autoscaler.metrics.perfect:
-        for key in PERFECT_IGNORES:
-            if key in autoscaler.metrics.model_fields_set:
-                yield f"autoscaler.metrics.{key}", "not used with perfect: true"
 
 
 def _remarks(scenario: Scenario) -> Iterator[str]:

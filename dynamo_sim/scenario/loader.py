@@ -40,13 +40,37 @@ def load_scenario(
     Raises:
         ScenarioError: anything is wrong; one line ``file:line:column: key: what`` for each problem.
     """
-    file = FilePath(path)
+    source = _source(path, overrides, varied)
+    try:
+        return Scenario.model_validate(source.data, context={BASE_DIR: FilePath(path).resolve().parent})
+    except ValidationError as error:
+        places = [(_place(problem, source, str(path)), problem.text) for problem in explain(error, Scenario)]
+        places.sort(key=lambda item: _order(item[0]))
+        raise ScenarioError(*(f"{place}: {text}" for place, text in places)) from None
+
+
+def place_of(
+    key: str, path: str | FilePath, overrides: Iterable[str] = (), varied: Iterable[str] = ()
+) -> str:
+    """Where a scenario that could be loaded has a dotted key: ``file:line:column``, or the option that gave it.
+
+    Only the file is named if it cannot be read once more, as a pipe.
+    """
+    try:
+        source = _source(path, overrides, varied)
+    except ScenarioError:
+        return str(path)
+    return _place(Problem(dotted_keys.parse(key), ""), source, str(path))
+
+
+def _source(path: str | FilePath, overrides: Iterable[str], varied: Iterable[str]) -> YamlSource:
+    """The data of a scenario file with its overrides, and the place of each key and value."""
     changes = [
         (option, text)
         for option, texts in zip(OPTIONS, (overrides, varied), strict=True)
         for text in _texts(texts)
     ]
-    source = read_yaml(_text_of(file), str(path))
+    source = read_yaml(_text_of(FilePath(path)), str(path))
     if source.data is None:
         raise ScenarioError(f"{path}: the file is empty; a scenario needs at least name and workload")
     if not isinstance(source.data, dict):
@@ -55,12 +79,7 @@ def load_scenario(
         )
     for option, text in changes:
         _apply(source, text, option)
-    try:
-        return Scenario.model_validate(source.data, context={BASE_DIR: file.resolve().parent})
-    except ValidationError as error:
-        places = [(_place(problem, source, str(path)), problem.text) for problem in explain(error, Scenario)]
-        places.sort(key=lambda item: _order(item[0]))
-        raise ScenarioError(*(f"{place}: {text}" for place, text in places)) from None
+    return source
 
 
 def _texts(overrides: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -130,22 +130,28 @@ def keys_of(model: type[BaseModel]) -> list[str]:
 def key_paths(model: type[BaseModel], above: Path = ()) -> Iterator[Path]:
     """Every key of a model and of the sections in it, from the top; those of all members of a union, once each.
 
-    An item of a list has no position: ``("scaling", "workers")``.
+    A list of sections is there with its first item: ``("scaling", 0, "workers")``.
     """
     seen = set()
     for name, field in model.model_fields.items():
-        path = (*above, field.alias or name)
+        path: Path = (*above, field.alias or name)
         yield path
+        of_section = (*path, 0) if _is_list(field.annotation) else path
         for below in models_of(field.annotation):
-            for deeper in key_paths(below, path):
+            for deeper in key_paths(below, of_section):
                 if deeper not in seen:
                     seen.add(deeper)
                     yield deeper
 
 
+def _is_list(annotation: Any) -> bool:
+    return any(get_origin(part) in (list, tuple) for part in (annotation, *get_args(annotation)))
+
+
 def _homes(name: str, root: type[BaseModel]) -> list[Path]:
-    """Sections that know a key of this name."""
-    return [path[:-1] for path in key_paths(root) if path[-1] == name]
+    """Sections that know a key of this name; of a list without the position."""
+    paths = (tuple(part for part in path if isinstance(part, str)) for path in key_paths(root))
+    return [path[:-1] for path in paths if path[-1] == name]
 
 
 def models_of(annotation: Any) -> tuple[type[BaseModel], ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -196,7 +198,7 @@ def test_a_bad_profile_is_named_with_the_file_of_the_scenario(
     demo.write_text(DEMO.replace("workers: 2", "engine: {planner_profile_data: bad.npz}"), encoding="utf-8")
     assert cli.main([command, "demo.yaml"]) == 2
     assert capsys.readouterr().err == (
-        f'demo.yaml: Failed to load planner_profile_data from "{Path("bad.npz").absolute()}": '
+        f'demo.yaml:3:40: Failed to load planner_profile_data from "{Path("bad.npz").absolute()}": '
         "bad.npz is no npz file\n"
     )
 
@@ -331,11 +333,25 @@ def test_read_only_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 WRONG_ARGUMENTS = {
-    (): "dynamo-sim: the following arguments are required: COMMAND; see dynamo-sim --help",
     ("run",): "dynamo-sim run: the following arguments are required: SCENARIO; see dynamo-sim run --help",
     ("run", "demo.yaml", "--no-save", "--out", "x"): "dynamo-sim run: argument --out: not allowed with "
     "argument --no-save; see dynamo-sim run --help",
-    ("run", "demo.yaml", "--fast"): "dynamo-sim: unrecognized arguments: --fast; see dynamo-sim --help",
+    (
+        "run",
+        "demo.yaml",
+        "--fast",
+    ): "dynamo-sim run: unrecognized arguments: --fast; see dynamo-sim run --help",
+    ("run", "demo.yaml", "--htlm=x.html"): "dynamo-sim run: unrecognized arguments: --htlm=x.html; "
+    "did you mean --html?; see dynamo-sim run --help",
+    (
+        "run",
+        "demo.yaml",
+        "--se",
+        "a=1",
+    ): "dynamo-sim run: unrecognized arguments: --se a=1; did you mean --set?; see dynamo-sim run --help",
+    (
+        "--verison",
+    ): "dynamo-sim: unrecognized arguments: --verison; did you mean --version?; see dynamo-sim --help",
     ("validate",): "dynamo-sim validate: the following arguments are required: FILE; "
     "see dynamo-sim validate --help",
 }
@@ -384,6 +400,34 @@ def test_help_and_version_end_well(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert all(name in printed for name in cli.COMMANDS)
     assert cli.main(["--version"]) == 0
+
+
+def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    helped = capsys.readouterr().out
+    assert cli.main([]) == 0
+    assert capsys.readouterr() == (helped, "")
+    assert "dynamo-sim run scenarios/quickstart.yaml" in helped
+
+
+EXAMPLES = [
+    *cli.EXAMPLES,
+    *(line for module in cli.COMMANDS.values() for line in importlib.import_module(module).EXAMPLES),
+]
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(EXAMPLES))
+def test_every_example_of_a_help_works(line: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
+    function = f'dynamo-sim() {{ {sys.executable} -m dynamo_sim "$@"; }}\n'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", function + line], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    if done.returncode == 3:
+        assert "--fail-on" in line and done.stderr.startswith("--fail-on ")
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -557,9 +601,37 @@ def test_progress_tells_time_requests_and_speed() -> None:
         }
     )
     screen = io.StringIO()
-    with RunProgress(scenario, Console(file=screen, force_terminal=True, width=120)) as progress:
+    console = Console(file=screen, force_terminal=True, width=120)
+    with RunProgress(scenario, console=console) as progress:
+        progress.expect(2000)
         progress.update(61_500.0, 1234)
         status = progress.status(61_500.0, 1234)
     assert status.startswith("61.5 s simulated, 1,234 of 2,000 requests, ")
     assert status.endswith("x real time")
-    assert "61.5 s simulated" in screen.getvalue()
+    assert "62% 61.5 s simulated" in screen.getvalue()
+
+
+def test_progress_of_a_run_that_is_cut_follows_the_time() -> None:
+    trace = {"kind": "trace", "records": [{"timestamp": 0, "hash_ids": [1], "output_length": 2}]}
+    scenario = Scenario.from_dict({"name": "demo", "workload": trace, "limits": {"max_sim_time_ms": 1000.0}})
+    progress = RunProgress(scenario)
+    progress.expect(400)
+    assert progress.share(now_ms=250.0, requests_ended=40) == 0.25
+    assert progress.share(now_ms=250.0, requests_ended=200) == 0.5
+    assert progress.share(now_ms=2000.0, requests_ended=200) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("share", "elapsed_s", "text"),
+    [(0.0, 9.0, ""), (0.5, 0.5, ""), (0.5, 65.0, "about 1:05 left"), (0.01, 100.0, "about 2:45:00 left")],
+)
+def test_the_time_left_is_told_after_a_second(share: float, elapsed_s: float, text: str) -> None:
+    assert RunProgress.left(share, elapsed_s) == text
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_says_how_many_requests_it_expects(workers: int) -> None:
+    scenario = load_scenario("demo.yaml", [f"fleet.workers={workers}"])
+    expected: list[int] = []
+    simulation.run(scenario, on_workload=expected.append)
+    assert expected == [5]

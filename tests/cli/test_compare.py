@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from dynamo_sim.cli import main
-from dynamo_sim.cli.variants import refuse_equal_runs, variants
+from dynamo_sim.cli.variants import Variant, refuse_equal_runs, variants
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.report.result import RunResult
 from dynamo_sim.scenario import Scenario
+from dynamo_sim.text import cut
 
 SCENARIO = """
 name: small
@@ -148,7 +150,8 @@ def test_a_profile_that_cannot_be_used_is_found_before_the_first_run(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == (
-        f'{scenario}: Failed to load planner_profile_data from "{profile}": bad.npz is no npz file\n'
+        f"--vary fleet.engine.planner_profile_data={profile}: "
+        f'Failed to load planner_profile_data from "{profile}": bad.npz is no npz file\n'
     )
 
 
@@ -205,7 +208,7 @@ def test_variants_that_differ_only_in_a_key_without_effect_are_refused() -> None
         )
 
     with pytest.raises(ScenarioError, match=r"would be the same run\n.*fleet\.engine\.aic_system: only for"):
-        refuse_equal_runs([("a", of("h100")), ("b", of("h200"))])
+        refuse_equal_runs([Variant(system, "x.yaml", of(system), {}) for system in ("h100", "h200")])
 
 
 def test_variants_that_are_written_differently_and_mean_the_same_are_refused(
@@ -217,3 +220,95 @@ def test_variants_that_are_written_differently_and_mean_the_same_are_refused(
     )
     assert main(["compare", str(file), "--vary", "fleet.workers=4,04"]) == 2
     assert "would be the same run" in capsys.readouterr().err
+
+
+def test_scenario_files_that_mean_the_same_run_are_refused(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", scenario, scenario]) == 2
+    assert f"compare: {cut(scenario)} and {cut(scenario)} would be the same run" in capsys.readouterr().err
+    other = tmp_path / "other.yaml"
+    other.write_text(SCENARIO.replace("small", "other") + "seed: 3\nreport: {plots: false}\n")
+    assert main(["compare", scenario, str(other)]) == 2
+    assert capsys.readouterr().err == (
+        "compare: small and other would be the same run\nseed: nothing in this scenario is random\n"
+    )
+
+
+def test_scenarios_of_one_name_are_called_by_their_files(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(SCENARIO.replace("workers: 1", "workers: 2"))
+    assert main(["compare", scenario, str(other), "--json"]) == 0
+    assert [run["variant"] for run in json.loads(capsys.readouterr().out)] == [scenario, str(other)]
+
+
+def test_a_condition_that_holds_for_a_variant_names_it(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["compare", scenario, "--vary", "workload.output_tokens=4,8", "--set", "sla.e2e_ms=40"]
+    assert main([*command, "--fail-on", "mean_output_tokens>7"]) == 3
+    assert capsys.readouterr().err == "--fail-on mean_output_tokens > 7: it is 8 (output_tokens=8)\n"
+    assert main([*command, "--fail-on", "mean_output_tokens>8"]) == 0
+    assert main([*command, "--fail-on", "mean_output_token>8"]) == 2
+    assert "did you mean 'mean_output_tokens'?" in capsys.readouterr().err
+
+
+def test_a_condition_on_a_latency_that_nobody_had_is_not_kept(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rejected = ["--set", TINY_POOL, "--vary", "workload.input_tokens=99,32"]
+    assert main(["compare", scenario, *rejected, "--fail-on", "p99_ttft_ms>100000"]) == 3
+    assert capsys.readouterr().err == (
+        "--fail-on p99_ttft_ms > 100000: there is no such figure, no request was completed (input_tokens=99)\n"
+    )
+
+
+def test_conditions_are_shown_once_or_by_variant(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", scenario, "--vary", "fleet.engine.block_size=16,32,64"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Engine: vllm" in lines and "Routing: round_robin" in lines
+    assert "KV pool: 262,144 tokens a worker (16,384 blocks of 16) (block_size=16)" in lines
+
+
+def test_many_variants_are_rows(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    many = ["--vary", "fleet.workers=1,2,3", "--vary", "workload.input_tokens=16,32,48"]
+    assert main(["compare", scenario, *many]) == 0
+    out = capsys.readouterr().out
+    assert "workers=2 input_tokens=48" in cells_of(out)
+    tables = [line for line in out.splitlines() if "│" in line or "┃" in line]
+    assert max(map(len, tables)) <= 120
+    assert "…" not in out
+
+
+def test_what_has_been_run_is_shown_when_the_next_run_is_interrupted(
+    scenario: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dynamo_sim import simulation
+
+    run = simulation.run
+
+    def only_one_worker(of: Scenario) -> RunResult:
+        if of.fleet.workers > 1:
+            raise KeyboardInterrupt
+        return run(of)
+
+    monkeypatch.setattr(simulation, "run", only_one_worker)
+    assert main(["compare", scenario, "--vary", "fleet.workers=1,2,3"]) == 130
+    printed = capsys.readouterr()
+    assert "workers=1" in printed.out and "workers=2" not in printed.out
+    assert printed.out.endswith("Warning: only 1 of 3 runs were done\n")
+    assert printed.err == "interrupted\n"
+    assert main(["compare", scenario, "--vary", "fleet.workers=1,2,3", "--json"]) == 130
+    assert [each["variant"] for each in json.loads(capsys.readouterr().out)] == ["workers=1"]
+
+
+def test_json_has_what_was_varied_and_the_conditions(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", scenario, "--vary", "fleet.workers=1,2", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)[0]
+    assert first["varied"] == {"fleet.workers": "1"} and first["scenario"] == scenario
+    assert first["conditions"]["engine"] == "vllm" and first["warnings"] == []
+    assert first["summary"]["mean_workers"] == 1.0

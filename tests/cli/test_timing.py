@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from dynamo_sim.cli.timing import add_parser, describe
+from dynamo_sim.cli import build_parser
+from dynamo_sim.cli.timing import describe
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.timing.profile_source import load_profile
 from tests.timing.test_profile import INSIDE
@@ -15,9 +15,7 @@ from tests.timing.test_profile_sources import grid_npz, layers, pair
 
 
 def run(*words: str | Path) -> int:
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
-    arguments = parser.parse_args(["timing", *map(str, words)])
+    arguments = build_parser().parse_args(["timing", *map(str, words)])
     code: int = arguments.handler(arguments)
     return code
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 
 import pytest
 
-from dynamo_sim.cli.trace import add_parser
+from dynamo_sim.cli import build_parser
 from dynamo_sim.errors import ScenarioError, TraceError
 from dynamo_sim.report.plots.trace import trace_figure
 from dynamo_sim.report.trace_facts import inspect_trace
@@ -34,9 +33,7 @@ def trace(tmp_path):
 
 
 def run(*arguments):
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
-    parsed = parser.parse_args(["trace", *map(str, arguments)])
+    parsed = build_parser().parse_args(["trace", *map(str, arguments)])
     return parsed.handler(parsed)
 
 

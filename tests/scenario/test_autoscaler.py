@@ -20,8 +20,8 @@ from dynamo_sim.scenario import Scenario, load_scenario
 from dynamo_sim.scenario.autoscaler import ScalingPolicy
 from dynamo_sim.scenario.autoscaler.parts import HistogramName, MetricName
 from dynamo_sim.scenario.effects import notes
-from dynamo_sim.scenario.suggestions import models_of, tags_of
 from dynamo_sim.scenario.schema import scenario_schema
+from dynamo_sim.scenario.suggestions import models_of, tags_of
 from dynamo_sim.simulation import run
 
 LOAD = """\
