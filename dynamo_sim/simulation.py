@@ -9,9 +9,10 @@ from typing import Any
 
 from dynamo_sim.clock import Clock
 from dynamo_sim.engine.build import scheduler_factory
+from dynamo_sim.engine.roles import Stage
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Fleet, Stage
+from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.startup import startup_durations
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.report.result import RunResult

@@ -6,8 +6,9 @@ from typing import Any
 
 from dynamo_sim.engine.build import scheduler_factory
 from dynamo_sim.engine.pass_stats import PassStats
+from dynamo_sim.engine.roles import Stage
 from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Fleet, Stage
+from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.workload.request import Request
 

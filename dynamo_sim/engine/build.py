@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dynamo_sim.engine.roles import Stage
 from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 from dynamo_sim.kv.prefix import PrefixInterner
@@ -21,6 +22,7 @@ def scheduler_factory(
     timing: PassTiming | None = None,
     capped: bool = False,
     interner: PrefixInterner | None = None,
+    stage: Stage = Stage.AGGREGATED,
 ) -> Callable[[int], Scheduler]:
     """A function that makes the scheduler of the worker with a given id.
 
@@ -29,6 +31,7 @@ def scheduler_factory(
 
     Args:
         interner: names the prefixes of the run; a router and all workers must use the same one.
+        stage: what the workers do. Those of a prefill fleet make one token at a time, and draw nothing.
     """
     shared_timing = timing if timing is not None else build_timing(args)
     names = interner if interner is not None else PrefixInterner(args.block_size)
@@ -36,8 +39,10 @@ def scheduler_factory(
 
     def make(worker_id: int) -> Scheduler:
         rates = args.speculative_rates
+        if rates is not None and stage is Stage.PREFILL:
+            rates = ()
         sampler = None if rates is None else BurstSampler(rates, args.aic_mtp_seed, worker_id)
-        return engine(args, shared_timing, names, sampler, capped=capped)
+        return engine(args, shared_timing, names, sampler, capped=capped, stage=stage)
 
     return make
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from dynamo_sim.engine.gaps import GapLog
+from dynamo_sim.engine.handoff import HandoffCommands
 from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.kv_events import KvEvent
 from dynamo_sim.workload.request import Request
@@ -26,6 +27,10 @@ class Scheduler(Protocol):
     """Whether steps carry `PassStats`; off by default, they cost time."""
     retries_matter: bool
     """Whether a pass without progress changes anything inside, so that the number of tries counts (`spec 01, 6.3`)."""
+
+    @property
+    def handoffs(self) -> HandoffCommands:
+        """The commands of a disaggregated fleet, and what they keep beside the requests in the engine."""
 
     @property
     def request_count(self) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
+from dynamo_sim.engine.roles import Stage
 from dynamo_sim.engine.scheduler import Scheduler
 from dynamo_sim.engine.step import Step
 from dynamo_sim.errors import SimulationError
@@ -17,14 +17,6 @@ from dynamo_sim.workload.request import Outcome, Request
 
 MAX_REASONS = 2
 """Stuck workers that are reported one by one; the others are often stuck in the same way."""
-
-
-class Stage(Enum):
-    """What the workers of a fleet do."""
-
-    AGGREGATED = "Aggregated"
-    PREFILL = "Prefill"
-    DECODE = "Decode"
 
 
 @dataclass(frozen=True, slots=True)

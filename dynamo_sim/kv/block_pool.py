@@ -127,6 +127,43 @@ class BlockPool:
         table.held_blocks = blocks
         return TAKEN
 
+    def reserve(self, table: BlockTable, blocks: int) -> int | None:
+        """Keep room for the first ``blocks`` blocks of a prompt whose KV is computed elsewhere (`spec 07, 5.2`).
+
+        The table holds the cached prefix from now on. Slots are set aside for the rest; nobody can find what will lie
+        in them before `fill`.
+
+        Returns:
+            How many were set aside; None, and nothing was taken, when there is no room.
+        """
+        found = self.cached_prefix(table)[0]
+        owners, inactive = self._owners, self._inactive
+        names = table.names[:found]
+        revived = [name for name in names if name in inactive]
+        missing = blocks - found
+        if missing > self.free + self.inactive - len(revived):
+            for name in reversed(revived):  # as in `take`
+                inactive.move_to_end(name)
+            return None
+        for name in revived:
+            del inactive[name]
+        self.inactive -= len(revived)
+        for name in names:
+            owners[name] = owners.get(name, 0) + 1
+        table.held_blocks = found
+        self.open(missing)
+        return missing
+
+    def fill(self, table: BlockTable, blocks: int) -> None:
+        """The KV that `reserve` was called for has come: the table holds its first ``blocks`` blocks (`spec 07, 5.4`).
+
+        Slots of blocks that have become known in the meantime are free again.
+        """
+        named = min(blocks, table.full_blocks, len(table.names)) if self.caching else 0
+        for index in range(table.held_blocks, named):
+            self._adopt(table.names, index)
+        table.held_blocks = blocks
+
     # ------------------------------------------------------------ giving back
 
     def give_back(self, count: int) -> None:
@@ -174,9 +211,12 @@ class BlockPool:
         """
         index = table.full_blocks
         table.full_blocks = index + 1
-        if not self.caching or index >= len(table.names):
-            return
-        name = table.names[index]
+        if self.caching and index < len(table.names):
+            self._adopt(table.names, index)
+
+    def _adopt(self, names: Sequence[int], index: int) -> None:
+        """Make a slot that has no name yet the block ``index`` of a text, or free where that block is there already."""
+        name = names[index]
         if name in self._owners:
             self._owners[name] += 1
             self.free += 1
@@ -186,7 +226,7 @@ class BlockPool:
                 self.inactive -= 1
                 self.free += 1
             elif self.events is not None:
-                self._log_stored(table.names, range(index, index + 1), set())
+                self._log_stored(names, range(index, index + 1), set())
             self._owners[name] = 1
 
     # ------------------------------------------------------------ eviction

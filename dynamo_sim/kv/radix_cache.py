@@ -68,6 +68,7 @@ class RadixCache:
         page_tokens: tokens per page.
 
     Attributes:
+        total_tokens: slots of the worker.
         free: slots that hold nothing.
         evictable: tokens in nodes nobody locks.
         round: number of the round stamps are given in (see `now` and `stamp_before`).
@@ -77,6 +78,7 @@ class RadixCache:
 
     def __init__(self, total_tokens: int, page_tokens: int) -> None:
         self.page_tokens = page_tokens
+        self.total_tokens = total_tokens
         self.free = total_tokens
         self.evictable = 0
         self.round = 0

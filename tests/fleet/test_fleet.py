@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dynamo_sim.engine.roles import Stage
 from dynamo_sim.errors import SimulationError
-from dynamo_sim.fleet.fleet import Completion, Fleet, Stage
+from dynamo_sim.fleet.fleet import Completion, Fleet
 from dynamo_sim.workload.request import Outcome
 from tests.helpers import collector, fleet, request
 

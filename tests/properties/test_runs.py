@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from dynamo_sim.clock import Clock
 from dynamo_sim.engine.build import scheduler_factory
 from dynamo_sim.engine.gaps import merged_gaps
+from dynamo_sim.engine.roles import Stage
 from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Fleet, Stage
+from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.records.lifespans import lifespans
 from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.scenario.specs import Scenario

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from dynamo_sim.engine.sglang import memory
@@ -11,6 +12,7 @@ from dynamo_sim.engine.sglang.queue import WaitingQueue
 from dynamo_sim.engine.sglang.ratio import NewTokenRatio
 from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.kv.radix_cache import RadixCache
+from dynamo_sim.workload.request import Request
 
 
 class Chunk(NamedTuple):
@@ -120,8 +122,13 @@ def admit(
     ratio: NewTokenRatio,
     limits: Limits,
     now_ms: float,
+    note_admission: Callable[[Request, float, int], None],
 ) -> Admitted:
-    """Take requests from the head of the queue, never past it, and give them their slots."""
+    """Take requests from the head of the queue, never past it, and give them their slots.
+
+    Args:
+        note_admission: writes an admission on its request: time in ms, and reused tokens.
+    """
     admitted = Admitted()
     chunks = admitted.chunks
     seats = limits.max_sequences - len(batch.members)
@@ -154,7 +161,7 @@ def admit(
         remaining.promise(-(-end // page) * page - before + outputs)
         input_tokens -= charge
         chunk_tokens -= charge
-        head.request.note_admission(now_ms, reused)
+        note_admission(head.request, now_ms, reused)
         chunks.append(Chunk(head, tokens, reused, end))
         if chunk_tokens <= 0:
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.batch import RunningBatch
 from dynamo_sim.engine.sglang.decode import Decoding
+from dynamo_sim.engine.sglang.handoff import SglangHandoffs
 from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.engine.step import COMPLETED, FIRST_TOKEN, Step
 from dynamo_sim.engine.token_log import TokenLog
@@ -22,10 +23,11 @@ class BurstDecoding(Decoding):
         cache: RadixCache,
         timing: PassTiming,
         tokens: TokenLog,
+        handoffs: SglangHandoffs,
         pool_tokens: int,
         sampler: BurstSampler,
     ) -> None:
-        super().__init__(batch, cache, timing, tokens, pool_tokens)
+        super().__init__(batch, cache, timing, tokens, handoffs, pool_tokens)
         self._sampler = sampler
 
     def _needs(self) -> tuple[int, int]:
@@ -72,4 +74,4 @@ class BurstDecoding(Decoding):
             sequence.is_new = False
         for sequence in enders:
             self._tokens.last_token(sequence, end_ms)
-            memory.release(cache, sequence, by_page=False)
+            self._handoffs.ended(sequence, by_page=False)

@@ -7,6 +7,7 @@ from operator import attrgetter
 from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.batch import RunningBatch
+from dynamo_sim.engine.sglang.handoff import SglangHandoffs
 from dynamo_sim.engine.sglang.sequence import SglangSequence
 from dynamo_sim.engine.step import COMPLETED, FIRST_TOKEN, Step
 from dynamo_sim.engine.token_log import TokenLog
@@ -23,6 +24,7 @@ class Decoding:
         batch, cache: what runs, and its slots.
         timing: durations of decode steps.
         tokens: where token times are written.
+        handoffs: says what becomes of the slots of those that end.
         pool_tokens: slots of the worker.
 
     Attributes:
@@ -35,6 +37,7 @@ class Decoding:
         cache: RadixCache,
         timing: PassTiming,
         tokens: TokenLog,
+        handoffs: SglangHandoffs,
         pool_tokens: int,
     ) -> None:
         self.retractions = 0
@@ -42,6 +45,7 @@ class Decoding:
         self._cache = cache
         self._timing = timing
         self._tokens = tokens
+        self._handoffs = handoffs
         self._pool_tokens = pool_tokens
 
     def decode(
@@ -169,7 +173,7 @@ class Decoding:
             batch.remove(sequence)
         for sequence in enders:
             self._tokens.last_token(sequence, end_ms)
-            memory.release(cache, sequence, by_page=not sequence.is_new)
+            self._handoffs.ended(sequence, by_page=not sequence.is_new)
         # In running order; newcomers that want a single token end among those that start.
         signalled = [*enders, *starters]
         if enders and starters and enders[-1].entry > starters[0].entry:

@@ -47,6 +47,53 @@ def extend(cache: RadixCache, sequence: SglangSequence, tokens: int) -> int | No
     return before
 
 
+def reserve(cache: RadixCache, sequence: SglangSequence) -> int | None:
+    """Set slots aside for a prompt whose KV is computed elsewhere, and lock what is cached of it (`spec 05, 11`).
+
+    Returns:
+        How many slots were set aside, for whole pages; None when there are not that many. What was found is refreshed
+        all the same.
+    """
+    page, prompt = cache.page_tokens, sequence.prompt_tokens
+    pages, node = cache.match(sequence, prompt // page)
+    cache.lock(node)
+    missing = (-(-prompt // page) - pages) * page
+    if missing > cache.available:
+        cache.unlock(node, 0)
+        return None
+    if missing > cache.free:
+        cache.evict(missing - cache.free)
+    cache.take(missing)
+    sequence.last_node = node
+    sequence.allocated_tokens = prompt
+    sequence.published_pages = pages
+    return missing
+
+
+def activate(cache: RadixCache, sequence: SglangSequence) -> int:
+    """The KV that `reserve` was called for has come: its whole pages can be found from now on.
+
+    Returns:
+        Slots that are free again, since the last page is not full.
+    """
+    surplus = -sequence.prompt_tokens % cache.page_tokens
+    cache.give_back(surplus)
+    store(cache, sequence, sequence.prompt_tokens // cache.page_tokens, cache.now())
+    return surplus
+
+
+def drop(cache: RadixCache, sequence: SglangSequence, tokens: int) -> None:
+    """A sequence that has slots for ``tokens`` tokens goes before its end; what it has in the tree stays there."""
+    node = sequence.last_node
+    if node is None:
+        return
+    cache.give_back(tokens - node.high * cache.page_tokens)
+    _give_back_duplicates(cache, sequence)
+    if cache.copies is not None:
+        cache.copies.removed(sequence.names[node.high : sequence.published_pages])
+    cache.unlock(node, sequence.last_use)
+
+
 def store(cache: RadixCache, sequence: SglangSequence, pages: int, stamp: int, by_page: bool = False) -> None:
     """Put the first ``pages`` pages of a sequence into the tree and lock the path to their end.
 
@@ -79,18 +126,22 @@ def release(cache: RadixCache, sequence: SglangSequence, by_page: bool) -> None:
     if pages:
         stamp = cache.now()
         node = _put(cache, before, sequence, pages, by_page)
-        if sequence.duplicates:
-            for first, last in sequence.duplicates:
-                cache.give_back((last - first) * page)
-            if cache.copies is not None:
-                names = sequence.names
-                cache.copies.removed(
-                    name for first, last in sequence.duplicates for name in names[first:last]
-                )
+        _give_back_duplicates(cache, sequence)
         cache.refresh(node, before, stamp)
         cache.unlock(before, stamp)
     else:
         cache.unlock(before, 0)
+
+
+def _give_back_duplicates(cache: RadixCache, sequence: SglangSequence) -> None:
+    """Make the slots of pages free that the tree had already."""
+    if not sequence.duplicates:
+        return
+    for first, last in sequence.duplicates:
+        cache.give_back((last - first) * cache.page_tokens)
+    if cache.copies is not None:
+        names = sequence.names
+        cache.copies.removed(name for first, last in sequence.duplicates for name in names[first:last])
 
 
 def retract(cache: RadixCache, sequence: SglangSequence) -> None:

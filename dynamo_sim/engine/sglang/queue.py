@@ -25,7 +25,7 @@ class WaitingQueue:
     Attributes:
         waiting: all of them; the first one is to be admitted next.
         arrivals: how many have generated nothing yet, and their prompt lengths.
-        returned: how many have been retracted, and their lengths.
+        returned: how many have been retracted, or wait on a decode worker, and their lengths.
     """
 
     def __init__(self, by_prefix: bool) -> None:
@@ -55,12 +55,13 @@ class WaitingQueue:
     def pop(self) -> SglangSequence:
         """Take the head out."""
         head = self.waiting.popleft()
-        self._changes += 1
-        if head.generated:
-            self.returned.remove(head.tokens)
-        else:
-            self.arrivals.remove(head.prompt_tokens)
+        self._left(head)
         return head
+
+    def remove(self, sequence: SglangSequence) -> None:
+        """Take out a sequence, wherever it stands."""
+        self.waiting.remove(sequence)
+        self._left(sequence)
 
     def sort(self, cache: RadixCache) -> None:
         """Order by what is cached now, as a pass does at its start.
@@ -88,9 +89,16 @@ class WaitingQueue:
         self.waiting.extend(item[3] for item in keyed)
         self._sorted_at = (self._changes, cache.changes)
 
+    def _left(self, sequence: SglangSequence) -> None:
+        self._changes += 1
+        if sequence.generated or sequence.handed_over:
+            self.returned.remove(sequence.tokens)
+        else:
+            self.arrivals.remove(sequence.prompt_tokens)
+
     def _enter(self, sequence: SglangSequence) -> None:
         self._changes += 1
-        if sequence.generated:
+        if sequence.generated or sequence.handed_over:
             self.returned.add(sequence.tokens)
         else:
             self.arrivals.add(sequence.prompt_tokens)

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_sim.engine.pass_stats import PassStats
+from dynamo_sim.engine.roles import Stage, timing_of_role
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.admission import Admitted, Chunk, admit
 from dynamo_sim.engine.sglang.batch import RunningBatch
 from dynamo_sim.engine.sglang.bursts import BurstDecoding
 from dynamo_sim.engine.sglang.dead_end import dead_end_reason
 from dynamo_sim.engine.sglang.decode import Decoding
+from dynamo_sim.engine.sglang.handoff import SglangHandoffs
 from dynamo_sim.engine.sglang.limits import Limits
 from dynamo_sim.engine.sglang.queue import WaitingQueue
 from dynamo_sim.engine.sglang.ratio import NewTokenRatio
@@ -27,7 +29,7 @@ from dynamo_sim.engine.sglang.stretch import (
     undecided_passes,
 )
 from dynamo_sim.engine.step import Step
-from dynamo_sim.engine.token_log import TokenLog
+from dynamo_sim.engine.token_log import HiddenTokenLog, TokenLog
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.kv.kv_events import KvEvent, PageCopies
 from dynamo_sim.kv.prefix import PrefixInterner
@@ -58,6 +60,7 @@ class SglangScheduler:
         interner: names the pages of prompts.
         sampler: draws bursts of speculative decoding; None without it.
         capped: whether the run ends at a time of its own, so that requests without an end are no error.
+        stage: what the worker does.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class SglangScheduler:
         interner: PrefixInterner,
         sampler: BurstSampler | None = None,
         capped: bool = False,
+        stage: Stage = Stage.AGGREGATED,
     ) -> None:
         self.interner = interner
         self.limits = limits = Limits.of(args)
@@ -74,18 +78,23 @@ class SglangScheduler:
         self.cache = cache = RadixCache(limits.pool_tokens, limits.page_tokens)
         self.queue = WaitingQueue(args.sglang.schedule_policy == "lpm")
         self.batch = batch = RunningBatch(limits.page_tokens, limits.clip_tokens)
-        self.tokens = tokens = TokenLog()
-        self._timing = timing
+        decodes_only = stage is Stage.DECODE
+        self.tokens = tokens = HiddenTokenLog() if stage is Stage.PREFILL else TokenLog()
+        self.handoffs = handoffs = SglangHandoffs(batch, self.queue, cache, tokens, interner)
+        # A prefill worker pays for the decode step that ends its prompts (`spec 05, 9`).
+        self._timing = timing = timing_of_role(timing, "decode") if decodes_only else timing
         self._decoding = (
-            Decoding(batch, cache, timing, tokens, limits.pool_tokens)
+            Decoding(batch, cache, timing, tokens, handoffs, limits.pool_tokens)
             if sampler is None
-            else BurstDecoding(batch, cache, timing, tokens, limits.pool_tokens, sampler)
+            else BurstDecoding(batch, cache, timing, tokens, handoffs, limits.pool_tokens, sampler)
         )
+        self._note_admission = Request.note_decode_admission if decodes_only else Request.note_admission
         self._in_lockstep = sampler is None
         self._capped = capped
         # Every pass lowers the ratio, also one without progress. Only in a queue sorted by prefix can an arrival
         # end a row of such passes and meet the ratio they have left.
-        self.retries_matter = self.queue.by_prefix
+        # The releases and activations of handoffs can end one, too.
+        self.retries_matter = self.queue.by_prefix or stage is not Stage.AGGREGATED
         self.gaps = tokens.gaps
         self.records_stats = False
         self.kv_events_from_ms = math.inf
@@ -100,11 +109,11 @@ class SglangScheduler:
 
     @property
     def request_count(self) -> int:
-        return len(self._waiting) + len(self._members)
+        return len(self._waiting) + len(self._members) + len(self.handoffs.ready)
 
     @property
     def waiting_count(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self.handoffs.ready)
 
     @property
     def waiting_tokens(self) -> int:
@@ -138,7 +147,8 @@ class SglangScheduler:
         self.queue.append(SglangSequence(request, self.interner))
 
     def live_requests(self) -> list[Request]:
-        return [sequence.request for sequence in (*self._members.values(), *self._waiting)]
+        sequences = (*self._members.values(), *self._waiting, *self.handoffs.ready)
+        return [sequence.request for sequence in sequences]
 
     def close(self) -> None:
         for sequence in self._members.values():
@@ -155,35 +165,44 @@ class SglangScheduler:
     def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
         chunks: list[Chunk] = []
         admitted: Admitted | None = None
+        handed_over: list[SglangSequence] = []
+        handoffs = self.handoffs
+        if handoffs.ready:
+            handed_over = handoffs.admit_ready(self.limits.max_sequences, now_ms)
         if self._waiting:
             if self.queue.by_prefix:
                 self.queue.sort(self.cache)
-            admitted = admit(self.queue, self.cache, self.batch, self.ratio, self.limits, now_ms)
-            chunks = admitted.chunks
-            if admitted.out_of_memory:
-                self.ratio.reset()
-        if self._members and not chunks and self._in_lockstep:
+            if not handoffs.goes_first:
+                admitted = admit(
+                    self.queue, self.cache, self.batch, self.ratio, self.limits, now_ms, self._note_admission
+                )
+                chunks = admitted.chunks
+                if admitted.out_of_memory:
+                    self.ratio.reset()
+        if handoffs.destinations.pending and handoffs.attempt_is_due:
+            max_passes = 1  # slots are set aside at the end of this very pass
+        if self._members and not chunks and not handed_over and self._in_lockstep:
             ends_ms = self._stretch_ends(now_ms, max_passes, until_ms, admitted)
             if ends_ms:
                 return self._start_stretch(now_ms, ends_ms)
-        step = self._single_pass(now_ms, chunks)
+        step = self._single_pass(now_ms, chunks, handed_over)
         if until_ms < math.inf and max_passes > 1:
             self._run_on(step, max_passes - 1, until_ms)
         return step
 
-    def _single_pass(self, now_ms: float, chunks: list[Chunk]) -> Step:
-        """Prefill and decode (`spec 05, 8`, steps 5 to 11)."""
+    def _single_pass(self, now_ms: float, chunks: list[Chunk], handed_over: list[SglangSequence]) -> Step:
+        """Prefill and decode (`spec 05, 8`, steps 5 to 11); those ``handed_over`` run since this pass."""
         step = Step(now_ms, [now_ms + self._prefill_ms(chunks)], True, 0, 0)
-        step.admissions = len(chunks)
-        newcomers = self._place(chunks)
+        step.admissions = len(chunks) + len(handed_over)
+        newcomers = handed_over + self._place(chunks)
         stats = scheduled_stats(chunks, self.batch) if self.records_stats else None
-        running = len(self._members)
+        running, handoffs = len(self._members), self.handoffs
         victims: list[SglangSequence] = []
         if running:
             victims = self._decoding.decode(step, newcomers, stats)
             if step.tokens:
                 self._idle_passes = 0
-            elif chunks or victims or step.end_ms > now_ms:
+            elif step.admissions or victims or step.end_ms > now_ms:
                 self._idle(1)
             else:
                 raise self._dead_end()
@@ -192,6 +211,7 @@ class SglangScheduler:
         if victims:
             self.ratio.reset()
             self.queue.push_front(victims)
+            handoffs.generation += 1
         self.ratio.lower(1)
         step.progress = bool(chunks or running)
         if stats is not None:
@@ -362,5 +382,5 @@ class SglangScheduler:
         Raises:
             AssertionError: they do not agree.
         """
-        sequences = (*self._members.values(), *self._waiting)
+        sequences = (*self._members.values(), *self._waiting, *self.handoffs.locked())
         self.cache.check([sequence.last_node for sequence in sequences if sequence.last_node is not None])

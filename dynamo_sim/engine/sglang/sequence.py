@@ -27,6 +27,8 @@ class SglangSequence:
         entry: number of its latest entry into the running batch; running requests are in this order.
         origin: group pass in which ``generated`` was 0; meaningful while it runs.
         is_new: it has got no token since it entered the batch.
+        is_source: its slots are kept for another worker when it has its last token (`spec 07, 5.1`).
+        handed_over: its prompt was computed on another worker.
         emitted_ms: time of its latest token. Stale while it runs in lockstep.
     """
 
@@ -36,7 +38,9 @@ class SglangSequence:
         "emitted_ms",
         "entry",
         "generated",
+        "handed_over",
         "is_new",
+        "is_source",
         "last_node",
         "last_use",
         "max_output_tokens",
@@ -68,6 +72,8 @@ class SglangSequence:
         self.entry = 0
         self.origin = 0
         self.is_new = True
+        self.is_source = False
+        self.handed_over = False
         self.emitted_ms = 0.0
 
     @property

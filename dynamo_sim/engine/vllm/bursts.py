@@ -6,6 +6,7 @@ from dynamo_sim.engine.step import FIRST_TOKEN, Step
 from dynamo_sim.engine.token_log import TokenLog
 from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.emission import Emission, ready
+from dynamo_sim.engine.vllm.handoff import VllmHandoffs
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.preemption import Preemption
 from dynamo_sim.engine.vllm.sequence import Sequence
@@ -28,9 +29,10 @@ class BurstEmission(Emission):
         preemption: Preemption,
         timing: PassTiming,
         tokens: TokenLog,
+        handoffs: VllmHandoffs,
         sampler: BurstSampler,
     ) -> None:
-        super().__init__(batch, pool, preemption, timing, tokens)
+        super().__init__(batch, pool, preemption, timing, tokens, handoffs)
         self._sampler = sampler
 
     def emit(self, plan: PassPlan, step: Step, decode_start_ms: float) -> None:

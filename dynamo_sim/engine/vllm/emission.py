@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynamo_sim.engine.step import COMPLETED, FIRST_TOKEN, Step
 from dynamo_sim.engine.token_log import TokenLog
 from dynamo_sim.engine.vllm.batch import RunningBatch
+from dynamo_sim.engine.vllm.handoff import VllmHandoffs
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.preemption import Preemption
 from dynamo_sim.engine.vllm.sequence import Sequence
@@ -21,6 +22,7 @@ class Emission:
         preemption: makes room where a token finds none for its block.
         timing: durations of decode steps.
         tokens: where token times are written.
+        handoffs: says what becomes of the blocks of those that end.
     """
 
     def __init__(
@@ -30,12 +32,14 @@ class Emission:
         preemption: Preemption,
         timing: PassTiming,
         tokens: TokenLog,
+        handoffs: VllmHandoffs,
     ) -> None:
         self._batch = batch
         self._pool = pool
         self._preemption = preemption
         self._timing = timing
         self._tokens = tokens
+        self._handoffs = handoffs
 
     def emit(self, plan: PassPlan, step: Step, decode_start_ms: float) -> None:
         """One token for every ready sequence; sets the step's end, tokens and signals."""
@@ -100,7 +104,7 @@ class Emission:
 
     def _end(self, sequence: Sequence, step: Step, end_ms: float) -> None:
         """A sequence has its last token: its slot and its blocks are free for the next pass."""
-        self._pool.release(sequence.table)
+        self._handoffs.ended(sequence)
         self._batch.remove(sequence)
         self._tokens.last_token(sequence, end_ms)
         step.signals.append((sequence.request, COMPLETED))

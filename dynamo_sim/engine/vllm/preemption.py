@@ -6,6 +6,7 @@ from typing import Protocol
 
 from dynamo_sim.engine.vllm import dead_end
 from dynamo_sim.engine.vllm.batch import RunningBatch
+from dynamo_sim.engine.vllm.handoff import VllmHandoffs
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.queue import WaitingQueue
 from dynamo_sim.engine.vllm.sequence import Sequence
@@ -56,17 +57,25 @@ class Recomputation:
 
     Args:
         batch, queue, pool: where the victim runs, where it waits then, where its blocks are.
+        handoffs: hold blocks, too, and hear that there are more now.
         fifo: whether the oldest running sequence goes first ("fifo"); else the latest one ("lifo").
         capped: whether the run ends at a time of its own.
     """
 
     def __init__(
-        self, batch: RunningBatch, queue: WaitingQueue, pool: BlockPool, fifo: bool, capped: bool
+        self,
+        batch: RunningBatch,
+        queue: WaitingQueue,
+        pool: BlockPool,
+        handoffs: VllmHandoffs,
+        fifo: bool,
+        capped: bool,
     ) -> None:
         self.count = 0
         self._batch = batch
         self._queue = queue
         self._pool = pool
+        self._handoffs = handoffs
         self._fifo = fifo
         self._capped = capped
         self._count_at_token = 0  # preemptions before the latest token
@@ -85,11 +94,13 @@ class Recomputation:
         victim = next((sequence for sequence in order if not sequence.is_blocked), None)
         if victim is None:
             return None
-        if victim is requester and len(batch.running) == 1 and not self._capped:
+        has_all_blocks = len(batch.running) == 1 and not self._handoffs.holds_blocks
+        if victim is requester and has_all_blocks and not self._capped:
             raise dead_end.never_finishes(victim, self._pool)
         self._note(victim, plan.now_ms)
         batch.remove(victim)
         self._pool.release(victim.table)
+        self._handoffs.generation += 1
         victim.preempted = True
         victim.computed = 0
         self._queue.return_to_front(victim)

@@ -7,17 +7,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dynamo_sim.engine.roles import Stage, timing_of_role
 from dynamo_sim.engine.step import REJECTED, Step
-from dynamo_sim.engine.token_log import TokenLog
+from dynamo_sim.engine.token_log import HiddenTokenLog, TokenLog
 from dynamo_sim.engine.vllm.admission import AdmissionPolicy, KnownTokensFit
 from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.bursts import BurstEmission
 from dynamo_sim.engine.vllm.dead_end import stuck_reason
 from dynamo_sim.engine.vllm.emission import Emission
+from dynamo_sim.engine.vllm.handoff import VllmHandoffs
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.preemption import NoPreemption, Preemption, Recomputation
 from dynamo_sim.engine.vllm.queue import WaitingQueue
-from dynamo_sim.engine.vllm.roles import timing_of_role
 from dynamo_sim.engine.vllm.scheduling import PassScheduling
 from dynamo_sim.engine.vllm.sequence import Sequence
 from dynamo_sim.engine.vllm.stats import scheduled_stats, stretch_stats
@@ -53,6 +54,7 @@ class VllmScheduler:
         sampler: draws bursts of speculative decoding; None without it.
         lockstep: whether sequences may be handled as a group; False forces them one by one.
         capped: whether the run ends at a time of its own, so that requests without an end are no error.
+        stage: what the worker does.
     """
 
     retries_matter = False
@@ -65,18 +67,22 @@ class VllmScheduler:
         sampler: BurstSampler | None = None,
         lockstep: bool = True,
         capped: bool = False,
+        stage: Stage = Stage.AGGREGATED,
     ) -> None:
         self.pool = pool = BlockPool(args.num_gpu_blocks, args.block_size, args.enable_prefix_caching)
-        self.tokens = TokenLog()
-        self.queue = queue = WaitingQueue()
+        decodes_only = stage is Stage.DECODE
+        self.tokens = HiddenTokenLog() if stage is Stage.PREFILL else TokenLog()
+        self.queue = queue = WaitingQueue(handed_over=decodes_only)
         self.batch = batch = RunningBatch(args.block_size, self.tokens, lockstep and sampler is None)
+        max_sequences = args.max_num_seqs or UNLIMITED
+        self.handoffs = handoffs = VllmHandoffs(batch, queue, pool, interner, max_sequences, args.engine_type)
         policy: AdmissionPolicy
         preemption: Preemption
         if args.engine_type == "trtllm":
             policy, preemption = WholeAnswerFits(pool, batch), NoPreemption()
         else:
             policy = KnownTokensFit(pool)
-            preemption = Recomputation(batch, queue, pool, args.preemption_mode == "fifo", capped)
+            preemption = Recomputation(batch, queue, pool, handoffs, args.preemption_mode == "fifo", capped)
         self._policy = policy
         self._preemption = preemption
         self._timing = timing = timing_of_role(timing, args.worker_type)
@@ -86,14 +92,16 @@ class VllmScheduler:
             pool,
             policy,
             preemption,
+            handoffs,
             max_tokens=args.max_num_batched_tokens or UNLIMITED,
-            max_sequences=args.max_num_seqs or UNLIMITED,
+            max_sequences=max_sequences,
             chunked_prefill=args.enable_chunked_prefill,
+            note_admission=Request.note_decode_admission if decodes_only else Request.note_admission,
         )
         self._emission = (
-            Emission(batch, pool, preemption, timing, self.tokens)
+            Emission(batch, pool, preemption, timing, self.tokens, handoffs)
             if sampler is None
-            else BurstEmission(batch, pool, preemption, timing, self.tokens, sampler)
+            else BurstEmission(batch, pool, preemption, timing, self.tokens, handoffs, sampler)
         )
         self._interner = interner
         self._waiting, self._running = queue.waiting, batch.running
@@ -161,6 +169,8 @@ class VllmScheduler:
 
     def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
         group = self.batch.group
+        if self.handoffs.destinations.pending and self.handoffs.attempt_is_due:
+            max_passes = 1  # room is set aside at the end of this very pass
         plan = None
         count = group.count
         if self._waiting or len(self._running) != count or not 0 < count <= self._scheduling.max_tokens:
@@ -302,5 +312,9 @@ class VllmScheduler:
             table = BlockTable(sequence.table.names, max(full, sequence.table.full_blocks))
             table.held_blocks = full + 1
             tables.append(table)
-        self.pool.check(tables)
+        handoffs = self.handoffs
+        elsewhere = (*handoffs.kept.values(), *handoffs.destinations.reserved.values())
+        self.pool.check(
+            [*tables, *(sequence.table for sequence in elsewhere)], unsettled=handoffs.unfilled_blocks()
+        )
         assert group.blocks == sum(table.held_blocks for table in tables[len(tables) - group.count :])

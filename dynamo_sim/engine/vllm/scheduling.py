@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from dynamo_sim.engine.vllm.admission import AdmissionPolicy
 from dynamo_sim.engine.vllm.batch import RunningBatch
+from dynamo_sim.engine.vllm.handoff import VllmHandoffs
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.preemption import Preemption
 from dynamo_sim.engine.vllm.queue import WaitingQueue
 from dynamo_sim.engine.vllm.sequence import Sequence
 from dynamo_sim.kv.allocation import NO_ROOM, TAKEN, Allocation
 from dynamo_sim.kv.block_pool import BlockPool
+from dynamo_sim.workload.request import Request
 
 
 class Outcome(Enum):
@@ -32,9 +35,11 @@ class PassScheduling:
         batch, queue, pool: what runs, what waits, and the blocks of both.
         policy: says who may be admitted.
         preemption: makes room where a running sequence finds none.
+        handoffs: destinations of prompts that are computed elsewhere.
         max_tokens: token budget of a pass.
         max_sequences: most running sequences.
         chunked_prefill: whether a prompt may be computed in several passes.
+        note_admission: writes an admission on its request: time in ms, and reused tokens.
     """
 
     def __init__(
@@ -44,9 +49,11 @@ class PassScheduling:
         pool: BlockPool,
         policy: AdmissionPolicy,
         preemption: Preemption,
+        handoffs: VllmHandoffs,
         max_tokens: int,
         max_sequences: int,
         chunked_prefill: bool,
+        note_admission: Callable[[Request, float, int], None],
     ) -> None:
         self.max_tokens = max_tokens
         self.chunked_prefill = chunked_prefill
@@ -55,6 +62,8 @@ class PassScheduling:
         self._pool = pool
         self._policy = policy
         self._preemption = preemption
+        self._destinations = handoffs.destinations
+        self._note_admission = note_admission
         self._max_sequences = max_sequences
 
     def plan(self, now_ms: float) -> PassPlan:
@@ -86,15 +95,25 @@ class PassScheduling:
                 index += 1
 
     def _admit(self, plan: PassPlan) -> None:
-        """Admit from the head of the queue, never past it (`spec 02, 5.3`)."""
+        """Admit from the head of the queue, never past it (`spec 02, 5.3`).
+
+        While a destination of the worker waits for room, those with handed-over prompts are admitted and no others
+        (`spec 07, 7`).
+        """
         queue, batch, policy = self._queue, self._batch, self._policy
         waiting = queue.waiting
         while waiting and len(batch.running) < self._max_sequences and not plan.preempted:
             head = waiting[0]
+            if self._destinations.pending:
+                handed_over = next((sequence for sequence in waiting if sequence.computed), None)
+                if handed_over is None:
+                    return
+                head = handed_over
             if head.lease is not None and head.is_blocked:
                 return
-            # An empty prompt is admitted without a check, also when there are generated tokens to compute again.
-            cached = policy.can_admit(head) if head.prompt_tokens else 0
+            # An empty prompt is admitted without a check, also when there are generated tokens to compute again. So is
+            # one that came with its blocks.
+            cached = policy.can_admit(head) if head.prompt_tokens and not head.computed else 0
             if cached is None:
                 if head.preempted or not policy.exceeds_pool(head):
                     return
@@ -107,7 +126,7 @@ class PassScheduling:
             queue.remove(head)
             batch.admit(head, plan)
             plan.admissions += 1
-            head.request.note_admission(plan.now_ms, cached)
+            self._note_admission(head.request, plan.now_ms, cached)
             if plan.budget == before and plan.budget == 0:
                 return
 

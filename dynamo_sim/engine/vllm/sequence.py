@@ -22,6 +22,7 @@ class Sequence:
         running: whether it is in the worker's running list.
         preempted: whether it waits for its return after a preemption.
         lease: what it waits for after a pool answered `BlockedUntil`.
+        is_source: its blocks are kept for another worker when it has its last token (`spec 07, 5.1`).
         token_by_token: it cannot join a lockstep group (planned output others can share, or nothing to generate).
         emitted_ms: time of its latest token. Stale while in lockstep.
         emitted_pass: number of the pass of that token. Stale while in lockstep.
@@ -34,6 +35,7 @@ class Sequence:
         "emitted_pass",
         "final_blocks",
         "generated",
+        "is_source",
         "lease",
         "max_output_tokens",
         "origin",
@@ -53,6 +55,7 @@ class Sequence:
         self.generated = 0
         self.computed = 0
         self.table = BlockTable(names, request.input_tokens // block_size)
+        self.is_source = False
         self.running = False
         self.preempted = False
         self.lease: Lease | None = None

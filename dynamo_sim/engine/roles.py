@@ -1,8 +1,20 @@
-"""Durations of the passes of workers that do one half of the work (`spec 04, 7`)."""
+"""Workers that do one half of the work, and the durations of their passes (`spec 04, 7`)."""
 
 from __future__ import annotations
 
+from enum import Enum
+
 from dynamo_sim.timing.pass_timing import PassTiming
+
+
+class Stage(Enum):
+    """What the workers of a fleet do."""
+
+    AGGREGATED = "Aggregated"
+    PREFILL = "Prefill"
+    """They compute prompts and hand them over. Their tokens are hidden."""
+    DECODE = "Decode"
+    """They get prompts handed over, and make the tokens."""
 
 
 class PrefillOnly:
