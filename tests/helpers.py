@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynamo_sim.engine.build import scheduler_factory
+from dynamo_sim.engine.pass_log import NUMBERS, PassLog
 from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.engine.roles import Stage
 from dynamo_sim.fleet.collector import Collector
@@ -37,6 +38,15 @@ def pass_stats(**values: Any) -> PassStats:
     for name, value in values.items():
         setattr(stats, name, value)
     return stats
+
+
+def note_passes(
+    log: PassLog, start_ms: float, ends_ms: list[float], opened: list[int] | None = None, **numbers: int
+) -> None:
+    """Record passes that share those numbers; all others are 0."""
+    assert numbers.keys() <= NUMBERS.keys()
+    of_all = tuple(numbers.get(name, 0) for name in NUMBERS)
+    log.add(start_ms, ends_ms, None, of_all, opened or [0] * (len(ends_ms) - 1))  # type: ignore[arg-type]
 
 
 def collector() -> Collector:

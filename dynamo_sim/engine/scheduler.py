@@ -8,6 +8,7 @@ from typing import Protocol
 
 from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.handoff import HandoffCommands
+from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.kv_events import KvEvent
 from dynamo_sim.workload.request import Request
@@ -25,6 +26,8 @@ class Scheduler(Protocol):
     gaps: GapLog
     records_stats: bool
     """Whether steps carry `PassStats`; off by default, they cost time."""
+    pass_log: PassLog | None
+    """Where the passes of finished steps are recorded; None where they are not."""
     retries_matter: bool
     """Whether a pass without progress changes anything inside, so that the number of tries counts (`spec 01, 6.3`)."""
 
@@ -54,6 +57,9 @@ class Scheduler(Protocol):
     @property
     def block_size(self) -> int:
         """Tokens of a KV block or page."""
+
+    def record_passes(self, worker_id: int) -> PassLog:
+        """Record passes from now on, as those of that worker."""
 
     @property
     def used_kv_tokens(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from enum import Enum
 
+from dynamo_sim.engine.pass_log import PassNumbers
 from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.workload.request import Request
 
@@ -38,8 +39,10 @@ class Step:
         tokens, forwards: tokens emitted, and distinct requests that emitted, in each pass (`spec 04, 6.4`).
         signals: output signals of the last pass, in the engine's order; complete after `Scheduler.finish`. The passes
             of a stretch before its last one have none, but for first tokens that nobody asks for.
-        stats: forward-pass metrics, when they are recorded.
+        stats: forward-pass metrics, when a planner asks for them.
         later_stats: the same for all passes but the first, where those have other ones than the first.
+        first_pass, stretch: what a `PassLog` notes of it, when passes are recorded: numbers of a pass that was carried
+            out at its start, and of the stretch that `Scheduler.finish` carries out.
         reported_passes: passes whose metrics were reported before the step ended.
         order: place of the end of its first pass among all that is due at one instant (`spec 01, 5`): the instant it
             was queued, the round, the step of that round, the place in it; set by the fleet.
@@ -48,6 +51,7 @@ class Step:
     __slots__ = (
         "admissions",
         "ends_ms",
+        "first_pass",
         "forwards",
         "later_stats",
         "order",
@@ -56,6 +60,7 @@ class Step:
         "signals",
         "start_ms",
         "stats",
+        "stretch",
         "tokens",
     )
 
@@ -71,6 +76,8 @@ class Step:
         self.signals: list[Signal] = []
         self.stats: PassStats | None = None
         self.later_stats: PassStats | None = None
+        self.first_pass: PassNumbers | None = None
+        self.stretch: PassNumbers | None = None
         self.reported_passes = 0
         self.order: tuple[float, int, int, float] = (0.0, 0, 0, 0.0)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_sim.engine.pass_columns import CHUNK_STEPS, columns_of
-from dynamo_sim.engine.scheduler import Scheduler
-from dynamo_sim.engine.step import Step
+from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
 from dynamo_sim.records.records import RunRecords
 from dynamo_sim.workload.request import Request
@@ -23,25 +21,17 @@ class Collector:
         self._workers = 0
         self._since_ms = 0.0
 
-    def watch(self, scheduler: Scheduler) -> None:
-        """Note a worker's scheduler when the worker is made."""
+    def watch(self, worker: Worker) -> None:
+        """Note a worker when it is made."""
+        scheduler = worker.scheduler
         self.records.gaps.append(scheduler.gaps)
         self.records.total_kv_tokens = scheduler.total_kv_tokens
         if self.record_passes:
-            scheduler.records_stats = True
+            self.records.passes.append(scheduler.record_passes(worker.id))
 
     def arrived(self, request: Request) -> None:
         """Note a request that has arrived at the fleet."""
         self.records.requests.append(request)
-
-    def passed(self, worker_id: int, step: Step) -> None:
-        """Note a step that has ended."""
-        if self.record_passes:
-            steps = self.records.steps
-            steps.append((worker_id, step))
-            if len(steps) == CHUNK_STEPS:  # columns take a tenth of the memory of steps
-                self.records.pass_chunks.append(columns_of(steps))
-                steps.clear()
 
     def fleet_is(
         self,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from numpy.typing import NDArray
-
 from dynamo_sim.engine.gaps import GapLog
-from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.records.fleet_changes import FleetChange
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.workload.request import Request
@@ -21,8 +19,7 @@ class RunRecords:
     Attributes:
         requests: all requests that arrived, in order of arrival at the fleet.
         gaps: gaps between tokens, one log a worker.
-        pass_chunks: forward passes as columns (`engine/pass_columns.py`), when passes are recorded, in chunks.
-        steps: (worker id, step) in the order they ended, of those after the chunks; every step has ``stats``.
+        passes: forward passes, one log a worker; none where they are not recorded.
         fleet: changes of the fleet, in order; the first one is its state at 0.
         worker_seconds: integral of the number of workers that exist, in seconds (`spec 09, 5`).
         gpus_per_worker: GPUs of one worker.
@@ -35,8 +32,7 @@ class RunRecords:
 
     requests: list[Request] = field(default_factory=list)
     gaps: list[GapLog] = field(default_factory=list)
-    pass_chunks: list[dict[str, NDArray[Any]]] = field(default_factory=list)
-    steps: list[tuple[int, Step]] = field(default_factory=list)
+    passes: list[PassLog] = field(default_factory=list)
     fleet: list[FleetChange] = field(default_factory=list)
     worker_seconds: float = 0.0
     gpus_per_worker: int = 1

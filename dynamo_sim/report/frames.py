@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dynamo_sim.engine.pass_columns import Columns
 from dynamo_sim.records.columns import RequestColumns
@@ -57,20 +56,7 @@ def requests_frame(records: RunRecords, columns: RequestColumns) -> pd.DataFrame
 
 def passes_frame(columns: Columns) -> pd.DataFrame:
     """One row a forward pass, in the order in which they ended; columns as in `pass_columns`."""
-    order = _by_end(columns["end_ms"], columns["worker_id"])
-    return pd.DataFrame({name: values[order] for name, values in columns.items()})
-
-
-def _by_end(end_ms: NDArray[np.float64], worker_id: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places in order of the end, then of the worker; steps come nearly in this order, so that ties alone need more."""
-    order = np.argsort(end_ms, kind="stable")
-    ordered = end_ms[order]
-    tied = np.zeros(len(order) + 1, dtype=bool)
-    tied[1:-1] = ordered[1:] == ordered[:-1]
-    places = np.flatnonzero(tied[1:] | tied[:-1])
-    some = order[places]
-    order[places] = some[np.lexsort((worker_id[some], end_ms[some]))]
-    return order
+    return pd.DataFrame(columns, copy=False)  # a long run has gigabytes of them
 
 
 def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:

@@ -60,7 +60,7 @@ class RunTables:
     @property
     def has_passes(self) -> bool:
         """Whether forward passes were recorded."""
-        return bool(self.records.steps or self.records.pass_chunks)
+        return any(log.ends_ms for log in self.records.passes)
 
     @property
     def fleet_line(self) -> str:
@@ -75,7 +75,7 @@ class RunTables:
     @cached_property
     def pass_columns(self) -> Columns:
         """The forward passes as NumPy arrays, empty ones if passes were not recorded."""
-        return pass_columns(self.records.pass_chunks, self.records.steps)
+        return pass_columns(self.records.passes)
 
     @cached_property
     def requests(self) -> pd.DataFrame:

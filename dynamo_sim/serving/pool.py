@@ -236,7 +236,7 @@ class Pool:
         self._requests_lost([*lost, *undelivered])
 
     def _open(self, worker: Worker) -> None:
-        self._collector.watch(worker.scheduler)
+        self._collector.watch(worker)
         if self.passes is not None:
             worker.scheduler.records_stats = True
         if self._publishes:
@@ -306,10 +306,8 @@ class Pool:
         return ended
 
     def note_completion(self, worker_id: int, step: Step, ended: list[tuple[Request, bool]]) -> None:
-        """Record a step that has ended, with the requests that ended in it."""
+        """Tell who asked of a step that has ended, with the requests that ended in it."""
         now = self.clock.now
-        if self._collector.record_passes:
-            self._collector.passed(worker_id, step)
         if self.passes is not None:
             self.passes.ended(worker_id, step, self.end_order(worker_id, step), now, self._instant.round)
         if self.tallies is not None:
@@ -347,7 +345,6 @@ class Pool:
                 process.cut(math.nextafter(cap_ms, math.inf))
                 last_ms = max(last_ms or 0.0, step.last_start_ms)
                 worker.scheduler.finish(step)
-                self._collector.passed(worker.id, step)
         return last_ms
 
     # ------------------------------------------------------------ who hears of it

@@ -65,12 +65,12 @@ class SingleWorkerServing:
         Raises:
             SimulationError: the worker has requests and cannot go on.
         """
-        scheduler = self.fleet.workers[0].scheduler
-        self.collector.watch(scheduler)
+        worker = self.fleet.workers[0]
+        self.collector.watch(worker)
         self.collector.fleet_is(0.0, 1, 0, 0, FleetCause.START, (0,))
         self.clock.start(self._serve())
         self.clock.run_dry()
-        scheduler.close()
+        worker.scheduler.close()
         records = self.collector.records
         records.end_ms = self.clock.now
         records.single_worker = True
@@ -95,7 +95,6 @@ class SingleWorkerServing:
             if step.end_ms > clock.now:
                 yield clock.until(step.end_ms)
             finals = worker.finish(step, clock.now)
-            self.collector.passed(0, step)
             for request, rejected in finals:
                 source.ended(request, clock.now, rejected)
             if finals:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from dynamo_sim.engine.gaps import GapLog, merged_gaps
-from dynamo_sim.engine.pass_columns import columns_of
-from dynamo_sim.engine.step import Step
+from dynamo_sim.engine.pass_columns import pass_columns
+from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
 from dynamo_sim.records.levels import Level
 from dynamo_sim.records.lifespans import lifespans
-from tests.helpers import pass_stats
+from tests.helpers import note_passes
 from tests.report.run_records import rejected, served
 
 
@@ -69,20 +69,11 @@ def test_no_gaps_are_two_empty_arrays() -> None:
 
 
 def test_a_stretch_becomes_one_row_a_pass() -> None:
-    one = Step(0.0, [2.0], True, 4, 4)
-    one.stats = pass_stats(num_prefill_requests=4, sum_prefill_tokens=40, first_used_tokens=48)
-    stretch = Step(2.0, [3.0, 4.5], True, 4, 4)
-    stretch.stats = pass_stats(
-        num_decode_requests=4,
-        sum_decode_kv_tokens=44,
-        decode_kv_growth=4,
-        num_queued_prefill=2,
-        num_queued_decode=1,
-        first_used_tokens=48,
-        block_tokens=16,
-        opened_blocks=[1, 0],  # as many as passes: the stretch was cut
-    )
-    columns = columns_of([(7, one), (7, stretch)])
+    log = PassLog(7, block_tokens=16)
+    note_passes(log, 0.0, [2.0], output_tokens=4, prefill_requests=4, prefill_tokens=40, used_blocks=3)
+    stretch = {"decode_requests": 4, "decode_kv_tokens": 44, "queued_requests": 3, "used_blocks": 3}
+    note_passes(log, 2.0, [3.0, 4.5], opened=[1], output_tokens=4, **stretch)
+    columns = pass_columns([log])
     assert columns["worker_id"].tolist() == [7, 7, 7]
     assert columns["start_ms"].tolist() == [0.0, 2.0, 3.0]
     assert columns["end_ms"].tolist() == [2.0, 3.0, 4.5]
@@ -93,8 +84,9 @@ def test_a_stretch_becomes_one_row_a_pass() -> None:
 
 
 def test_no_pass_has_the_same_columns() -> None:
-    some = columns_of([(0, Step(0.0, [1.0], True, 0, 0))])
-    none = columns_of([])
+    log = PassLog(0, block_tokens=16)
+    note_passes(log, 0.0, [1.0])
+    some, none = pass_columns([log]), pass_columns([])
     assert list(some) == list(none)
     assert {name: column.dtype for name, column in some.items()} == {n: c.dtype for n, c in none.items()}
     assert all(len(column) == 0 for column in none.values())

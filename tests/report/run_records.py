@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dynamo_sim.engine.gaps import GapLog
-from dynamo_sim.engine.step import SignalKind, Step
+from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
 from dynamo_sim.records.records import RunRecords
 from dynamo_sim.workload.request import Outcome, Request
-from tests.helpers import pass_stats
+from tests.helpers import note_passes
 
 POOL_TOKENS = 16_384
 MAX_RUNNING = 24
@@ -101,10 +101,9 @@ def toy_run(count: int = 400, seed: int = 1, workers: int = 2, scaling: bool = T
             queues[request.worker_id].append(request)
     for worker_id, queue in enumerate(queues):
         records.gaps.append(_serve(records, worker_id, queue))
-    records.steps.sort(key=lambda item: item[1].end_ms)
-    records.end_ms = max(step.end_ms for _, step in records.steps)
+    records.end_ms = max(log.ends_ms[-1] for log in records.passes if log.ends_ms)
     if scaling:
-        drained = max((s.end_ms for worker_id, s in records.steps if worker_id == workers + 1), default=down)
+        drained = max(records.passes[workers + 1].ends_ms, default=down)
         note(FleetChange(max(drained, down), workers + 1, 0, 0, FleetCause.REMOVED, (workers + 1,)))
     records.worker_seconds = workers * records.end_ms / 1000.0
     return records
@@ -112,7 +111,9 @@ def toy_run(count: int = 400, seed: int = 1, workers: int = 2, scaling: bool = T
 
 def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
     """Continuous batching without a memory limit: a pass a token, waiting prompts go first."""
-    log, now, running = GapLog(), 0.0, []
+    gaps, now, running = GapLog(), 0.0, []
+    passes = PassLog(worker_id, 1)
+    records.passes.append(passes)
     waiting = list(queue)
     while waiting or running:
         if not running and waiting[0].arrival_ms > now:
@@ -124,14 +125,17 @@ def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
         context = sum(r.input_tokens + r.emitted_tokens for r in running)
         end = now + 6.0 + 0.04 * prompt_tokens + 0.12 * len(running) + context / 4000.0
         late = [r for r in waiting if r.arrival_ms <= now]
-        step = Step(now, [end], True, len(running) + len(admitted), len(running) + len(admitted))
-        step.stats = pass_stats(
-            num_prefill_requests=len(admitted),
-            sum_prefill_tokens=prompt_tokens,
-            num_decode_requests=len(running),
-            sum_decode_kv_tokens=context,
-            num_queued_prefill=len(late),
-            first_used_tokens=min(context + prompt_tokens, POOL_TOKENS),
+        note_passes(
+            passes,
+            now,
+            [end],
+            output_tokens=len(running) + len(admitted),
+            prefill_requests=len(admitted),
+            prefill_tokens=prompt_tokens,
+            decode_requests=len(running),
+            decode_kv_tokens=context,
+            queued_requests=len(late),
+            used_blocks=min(context + prompt_tokens, POOL_TOKENS),
         )
         for request in admitted:
             request.note_admission(now, request.input_tokens // 3)
@@ -139,18 +143,16 @@ def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
         for request in running:
             if request.emitted_tokens == 1:
                 request.second_token_ms = end
-            log.add(now, end, 1)
+            gaps.add(now, end, 1)
         running += admitted
         for request in running:
             request.emitted_tokens += 1
             request.last_token_ms = end
             if request.emitted_tokens == request.output_tokens:
                 request.outcome, request.ended_ms = Outcome.COMPLETED, end
-                step.signals.append((request, SignalKind.COMPLETED))
         running = [r for r in running if r.outcome is None]
-        records.steps.append((worker_id, step))
         now = end
-    return log
+    return gaps
 
 
 def large_run(count: int = 100_000, workers: int = 40, passes: int = 20_000, seed: int = 3) -> RunRecords:
@@ -175,17 +177,19 @@ def large_run(count: int = 100_000, workers: int = 40, passes: int = 20_000, see
     records.gaps[0].add_stretch(0.0, np.cumsum(rng.lognormal(2.5, 0.3, 200_000)).tolist(), 7)
     records.fleet.append(FleetChange(0.0, workers, 0, 0, FleetCause.START, tuple(range(workers))))
     for worker_id in range(workers):
-        now = 0.0
+        log, now = PassLog(worker_id, 1), 0.0
+        records.passes.append(log)
         while now < 7.1e6:
             ends = (now + np.cumsum(rng.lognormal(5.0, 0.5, passes // workers))).tolist()
-            step = Step(now, ends, True, 8, 8)
             prefill = int(rng.random() < 0.3)
-            step.stats = pass_stats(
-                num_prefill_requests=prefill,
-                num_decode_requests=int(rng.integers(0, 9)) + 1 - prefill,
-                decode_kv_growth=8,
-                first_used_tokens=int(rng.integers(2000, POOL_TOKENS)),
+            note_passes(
+                log,
+                now,
+                ends,
+                output_tokens=8,
+                prefill_requests=prefill,
+                decode_requests=int(rng.integers(0, 9)) + 1 - prefill,
+                used_blocks=int(rng.integers(2000, POOL_TOKENS)),
             )
-            records.steps.append((worker_id, step))
             now = ends[-1] + float(rng.exponential(60_000.0))
     return records

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.batch import RunningBatch
 from dynamo_sim.engine.sglang.handoff import SglangHandoffs
@@ -48,31 +47,27 @@ class Decoding:
         self._handoffs = handoffs
         self._pool_tokens = pool_tokens
 
-    def decode(
-        self, step: Step, newcomers: list[SglangSequence], stats: PassStats | None
-    ) -> list[SglangSequence]:
+    def decode(self, step: Step, newcomers: list[SglangSequence]) -> tuple[list[SglangSequence], int]:
         """One token, or a burst, for every running request; sets the step's end, tokens and signals.
 
         Args:
             step: ends where the decode step begins; stays so when slots are missing even for a single request.
             newcomers: those that entered the batch in this pass, in order; victims among them are taken out.
-            stats: gets the slots in use.
 
         Returns:
-            Requests that were retracted to make room, the first one first.
+            Requests that were retracted to make room, the first one first, and the slots in use before the tokens.
         """
         batch, cache = self._batch, self._cache
         victims, needed = self._make_room(newcomers)
         if needed > cache.free:
             cache.evict(needed - cache.free)
-        if stats is not None:
-            stats.first_used_tokens = max(0, self._pool_tokens - cache.available)
+        used_tokens = max(0, self._pool_tokens - cache.available)
         if needed <= cache.free:
             count, length = len(batch.members), batch.tokens
             decode_ms = self._timing.decode_ms(min(length, self._pool_tokens), count, length // count)
             step.ends_ms[0] += decode_ms
             self._emit(step, newcomers)
-        return victims
+        return victims, used_tokens
 
     # ------------------------------------------------------------ room
 

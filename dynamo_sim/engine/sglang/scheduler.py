@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dynamo_sim.engine.pass_log import PassLog, PassNumbers
 from dynamo_sim.engine.pass_stats import PassStats
 from dynamo_sim.engine.roles import Stage, timing_of_role
 from dynamo_sim.engine.sglang import memory
@@ -20,7 +21,7 @@ from dynamo_sim.engine.sglang.limits import Limits
 from dynamo_sim.engine.sglang.queue import WaitingQueue
 from dynamo_sim.engine.sglang.ratio import NewTokenRatio
 from dynamo_sim.engine.sglang.sequence import SglangSequence
-from dynamo_sim.engine.sglang.stats import scheduled_stats, stretch_stats
+from dynamo_sim.engine.sglang.stats import scheduled_numbers, scheduled_stats, stretch_stats
 from dynamo_sim.engine.sglang.stretch import (
     ends_of_idle_passes,
     ends_of_passes,
@@ -97,6 +98,7 @@ class SglangScheduler:
         self.retries_matter = self.queue.by_prefix or stage is not Stage.AGGREGATED
         self.gaps = tokens.gaps
         self.records_stats = False
+        self.pass_log: PassLog | None = None
         self.kv_events_from_ms = math.inf
         self._visible_events: list[KvEvent] = []
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
@@ -142,6 +144,10 @@ class SglangScheduler:
     @property
     def total_kv_tokens(self) -> int:
         return self.limits.pool_tokens
+
+    def record_passes(self, worker_id: int) -> PassLog:
+        self.pass_log = log = PassLog(worker_id, 1)  # slots of one token are what is held
+        return log
 
     def receive(self, request: Request) -> None:
         self.queue.append(SglangSequence(request, self.interner))
@@ -197,17 +203,17 @@ class SglangScheduler:
         newcomers = handed_over + self._place(chunks)
         stats = scheduled_stats(chunks, self.batch) if self.records_stats else None
         running, handoffs = len(self._members), self.handoffs
+        scheduled = None if self.pass_log is None else scheduled_numbers(chunks, self.batch)
+        used_tokens = self.used_kv_tokens
         victims: list[SglangSequence] = []
         if running:
-            victims = self._decoding.decode(step, newcomers, stats)
+            victims, used_tokens = self._decoding.decode(step, newcomers)
             if step.tokens:
                 self._idle_passes = 0
             elif step.admissions or victims or step.end_ms > now_ms:
                 self._idle(1)
             else:
                 raise self._dead_end()
-        elif stats is not None:
-            stats.first_used_tokens = self.used_kv_tokens
         if victims:
             self.ratio.reset()
             self.queue.push_front(victims)
@@ -215,8 +221,11 @@ class SglangScheduler:
         self.ratio.lower(1)
         step.progress = bool(chunks or running)
         if stats is not None:
+            stats.first_used_tokens = used_tokens
             stats.add_queue(self.queue.arrivals, self.queue.returned)
             step.stats = stats
+        if scheduled is not None:
+            step.first_pass = (step.tokens, *scheduled, len(self._waiting), used_tokens)
         return step
 
     def _idle(self, passes: int) -> None:
@@ -292,6 +301,8 @@ class SglangScheduler:
         self._stretch = step = Step(now_ms, ends_ms, True, growing, growing)
         if self.records_stats:
             step.stats = self._stretch_stats(len(ends_ms))
+        if self.pass_log is not None:
+            step.stretch = self._stretch_numbers()
         if self.cache.copies is not None:
             self._note_next_eviction(step)
         return step
@@ -300,6 +311,11 @@ class SglangScheduler:
         stats = stretch_stats(passes, self.batch, self.limits.pool_tokens - self.cache.available)
         stats.add_queue(self.queue.arrivals, self.queue.returned)
         return stats
+
+    def _stretch_numbers(self) -> PassNumbers:
+        scheduled = scheduled_numbers([], self.batch)
+        used_tokens = self.limits.pool_tokens - self.cache.available
+        return (self.batch.growing, *scheduled, len(self._waiting), used_tokens)
 
     def _run_on(self, step: Step, max_passes: int, until_ms: float) -> None:
         """Add the stretch behind a pass to its step, where nobody has to hear of the end of the pass."""
@@ -317,6 +333,8 @@ class SglangScheduler:
         if ends_ms and ends_ms[0] > end_ms:  # passes of no time belong to the instant they run in
             if self.records_stats:
                 step.later_stats = self._stretch_stats(len(ends_ms))
+            if self.pass_log is not None:
+                step.stretch = self._stretch_numbers()
             step.ends_ms += ends_ms
             self._stretch = step
             self._passes_done = 1
@@ -327,6 +345,10 @@ class SglangScheduler:
             self.tokens.group_stretch_until(now_ms, step.ends_ms[self._passes_done :], step.tokens)
 
     def finish(self, step: Step) -> None:
+        if self.pass_log is not None:
+            # Every pass of a stretch takes a slot for each token.
+            opened = [step.tokens] * (len(step.ends_ms) - (step.first_pass is not None) - 1)
+            self.pass_log.add(step.start_ms, step.ends_ms, step.first_pass, step.stretch, opened)
         if self._stretch is not None:
             self._stretch = None
             self._finish_stretch(step)

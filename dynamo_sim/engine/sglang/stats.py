@@ -26,6 +26,15 @@ def scheduled_stats(chunks: list[Chunk], batch: RunningBatch) -> PassStats:
     return stats
 
 
+def scheduled_numbers(chunks: list[Chunk], batch: RunningBatch) -> tuple[int, int, int, int, int]:
+    """The same as a `PassLog` notes it: its prefill and decode numbers."""
+    prefill_tokens = prefill_kv_tokens = 0
+    for _, tokens, reused, _ in chunks:
+        prefill_tokens += tokens
+        prefill_kv_tokens += reused
+    return len(chunks), prefill_tokens, prefill_kv_tokens, len(batch.members), batch.tokens
+
+
 def stretch_stats(passes: int, batch: RunningBatch, used_tokens: int) -> PassStats:
     """Of a stretch that has been planned, but not carried out.
 

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.engine.roles import Stage, timing_of_role
 from dynamo_sim.engine.step import REJECTED, Step
 from dynamo_sim.engine.token_log import HiddenTokenLog, TokenLog
@@ -21,7 +22,7 @@ from dynamo_sim.engine.vllm.preemption import NoPreemption, Preemption, Recomput
 from dynamo_sim.engine.vllm.queue import WaitingQueue
 from dynamo_sim.engine.vllm.scheduling import PassScheduling
 from dynamo_sim.engine.vllm.sequence import Sequence
-from dynamo_sim.engine.vllm.stats import scheduled_stats, stretch_stats
+from dynamo_sim.engine.vllm.stats import scheduled_numbers, scheduled_stats, stretch_stats
 from dynamo_sim.engine.vllm.stretch import stretch_ends
 from dynamo_sim.engine.vllm.trtllm import WholeAnswerFits
 from dynamo_sim.kv.block_pool import BlockPool
@@ -107,6 +108,7 @@ class VllmScheduler:
         self._waiting, self._running = queue.waiting, batch.running
         self.gaps = self.tokens.gaps
         self.records_stats = False
+        self.pass_log: PassLog | None = None
         self.kv_events_from_ms = math.inf
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
         self._passes_done = 0  # of that step: 1 if it begins with a pass that was carried out at its start
@@ -148,6 +150,10 @@ class VllmScheduler:
     @property
     def total_kv_tokens(self) -> int:
         return self.pool.num_blocks * self.pool.block_size
+
+    def record_passes(self, worker_id: int) -> PassLog:
+        self.pass_log = log = PassLog(worker_id, self.pool.block_size)
+        return log
 
     def receive(self, request: Request) -> None:
         pool = self.pool
@@ -191,6 +197,8 @@ class VllmScheduler:
             decode_start_ms += self._timing.prefill_ms(plan.prefill_count, plan.prefill_new_tokens())
         step = Step(plan.now_ms, [decode_start_ms], True, 0, 0)
         stats = scheduled_stats(plan, self.batch.group, self.pool) if self.records_stats else None
+        used_blocks = self.pool.active
+        scheduled = None if self.pass_log is None else scheduled_numbers(plan, self.batch.group)
         self._emission.emit(plan, step, decode_start_ms)
         for sequence in plan.rejected:
             step.signals.append((sequence.request, REJECTED))
@@ -202,6 +210,8 @@ class VllmScheduler:
         if stats is not None:
             stats.add_queue(self.queue.arrivals, self.queue.returned)
             step.stats = stats
+        if scheduled is not None:
+            step.first_pass = (step.tokens, *scheduled, len(self._waiting), used_blocks)
         if self.pool.events is not None:
             self.kv_events_from_ms = min(self.kv_events_from_ms, plan.now_ms)
         return step
@@ -217,6 +227,8 @@ class VllmScheduler:
         if self.records_stats:
             step.stats = stretch_stats(len(ends_ms), group, pool)
             step.stats.add_queue(self.queue.arrivals, self.queue.returned)
+        if self.pass_log is not None:
+            step.stretch = (group.count, 0, 0, 0, group.count, group.tokens, len(self._waiting), pool.active)
         if pool.events is not None:
             self._note_next_eviction(step)
         return step
@@ -237,6 +249,8 @@ class VllmScheduler:
         if ends_ms and ends_ms[0] > end_ms:  # passes of no time belong to the instant they run in
             if self.records_stats:
                 step.later_stats = stretch_stats(len(ends_ms), group, self.pool)
+            if self.pass_log is not None:
+                step.stretch = (group.count, 0, 0, 0, group.count, group.tokens, 0, self.pool.active)
             step.ends_ms += ends_ms
             self._stretch = step
             self._passes_done = 1
@@ -247,8 +261,14 @@ class VllmScheduler:
             self.tokens.group_stretch_until(now_ms, step.ends_ms[self._passes_done :], step.tokens)
 
     def finish(self, step: Step) -> None:
+        log = self.pass_log
         if self._stretch is None:
+            if log is not None:
+                log.add(step.start_ms, step.ends_ms, step.first_pass, None, [])
             return
+        if log is not None:
+            opened = self.batch.group.openings_of(len(step.ends_ms) - self._passes_done - 1)
+            log.add(step.start_ms, step.ends_ms, step.first_pass, step.stretch, opened)
         self._stretch = None
         ends_ms = step.ends_ms
         if self._passes_done:

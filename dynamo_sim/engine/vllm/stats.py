@@ -31,6 +31,21 @@ def scheduled_stats(plan: PassPlan, group: LockstepGroup[Sequence], pool: BlockP
     return stats
 
 
+def scheduled_numbers(plan: PassPlan, group: LockstepGroup[Sequence]) -> tuple[int, int, int, int, int]:
+    """What a pass does, as a `PassLog` notes it: its prefill and decode numbers, with lengths before its tokens."""
+    prefill_tokens = decode_tokens = 0
+    decode_requests = plan.group_count
+    if decode_requests:
+        decode_tokens = group.tokens
+    for used, prompt_part, _, _, length in plan.work.values():
+        if prompt_part > 0:
+            prefill_tokens += used
+        else:
+            decode_requests += 1
+            decode_tokens += length
+    return plan.prefill_count, prefill_tokens, plan.prefill_starts, decode_requests, decode_tokens
+
+
 def stretch_stats(passes: int, group: LockstepGroup[Sequence], pool: BlockPool) -> PassStats:
     """Of a stretch that has been planned, but not carried out."""
     stats = PassStats()
