@@ -35,7 +35,11 @@ def add_parser(subparsers: Any) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", type=given_text, help="trace file; several only for format dynamo"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        type=given_text,
+        help="trace file; several where the format allows it",
     )
     named = parser.add_argument(
         "--format", metavar="F", help="format of the trace (default: recognised by its rows)"

@@ -158,8 +158,8 @@ def inspect_trace(
         arrivals_ms=_arrivals(content),
         input_tokens=np.array(inputs, dtype=np.int64),
         output_tokens=np.array(outputs, dtype=np.int64),
-        turns=_turns(content),
-        is_workflow=isinstance(content, Workflow),
+        turns=np.array(content.session_sizes(), dtype=np.int64),
+        is_workflow=content.is_workflow,
         reuse=reuse,
         skipped=content.skipped,
     )
@@ -191,20 +191,9 @@ def _requests(content: Conversations | Workflow) -> Iterator[Request]:
 
 
 def _arrivals(content: Conversations | Workflow) -> NDArray[np.float64]:
-    known = [start for start in content.starts if start is not None]
-    if isinstance(content, Workflow):
-        known = [
-            start or 0.0 for start, waits in zip(content.starts, content.waits_for, strict=True) if not waits
-        ]
-    arrivals = np.sort(np.array(known, dtype=np.float64))
+    arrivals = np.sort(np.array(content.known_starts(), dtype=np.float64))
     if not len(arrivals):
         return arrivals
     if not isfinite(float(arrivals[-1]) - float(arrivals[0])):
         raise TraceError("from its first arrival to its last is longer than a number can say", content.file)
     return arrivals - arrivals[0]
-
-
-def _turns(content: Conversations | Workflow) -> NDArray[np.int64]:
-    if isinstance(content, Workflow):
-        return np.unique(np.array(content.sessions), return_counts=True)[1].astype(np.int64)
-    return np.array([len(rows) for rows in content.rows], dtype=np.int64)

@@ -236,7 +236,7 @@ class RetimedArrivals(ArrivalSpec):
     """Format of the trace; its requests must not wait for requests of other conversations."""
 
     trace_block_size: Tokens | None = None
-    """Prompt tokens per hash id; null = 512, for dynamo what the trace says."""
+    """Prompt tokens per hash id; null = 512, or what the records say."""
 
     skip_bad_lines: bool = False
     """Leave out lines that cannot be read, instead of refusing the trace."""

@@ -96,7 +96,7 @@ class TraceWorkload(Spec):
         BeforeValidator(_checked_paths),
         Field(json_schema_extra={"type": ["string", "array", "null"], "items": {"type": "string"}}),
     ] = None
-    """Trace file, plain, .gz or .zst, relative to the scenario's folder; several only for dynamo."""
+    """Trace file, plain, .gz or .zst, relative to the scenario's folder; a list where the format allows several."""
 
     records: tuple[dict[str, Any], ...] | None = Field(default=None, strict=False, min_length=1)
     """The lines of the trace themselves, instead of a file."""
@@ -105,13 +105,13 @@ class TraceWorkload(Spec):
     """Format of the trace."""
 
     trace_block_size: Tokens | None = DEFAULT_BLOCK_TOKENS
-    """Prompt tokens per hash id; for dynamo null, or what the trace says."""
+    """Prompt tokens per hash id; for a format whose records say it null, or what they say."""
 
     shared_prefix_ratio: Fraction = 0.0
-    """Share of every first prompt that is the same in all sessions; only for applied_compute_agentic."""
+    """Share of every first prompt that is the same in all sessions; only for formats without ids."""
 
     num_prefix_groups: Count = 0
-    """Switches shared prefixes on; only for applied_compute_agentic."""
+    """Switches shared prefixes on; only for formats without ids."""
 
     arrival_speedup_ratio: Speedup = 1.0
     """Divides arrival times and pauses; not used in a closed loop."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dynamo_sim.text import is_text, plain_number
 from dynamo_sim.traces.conversations import Workflow
+from dynamo_sim.traces.cycles import cycles
 from dynamo_sim.traces.fields import (
     brief,
     check_lengths,
@@ -97,28 +98,36 @@ def _check_fields_without_effect(record: dict[str, Any]) -> None:
         check_tool_event(event, ended=True)
 
 
-def read_agentic_mooncake(lines: TraceLines, block_tokens: int) -> Workflow:
-    """Read a workflow of rows of ``block_tokens`` tokens an id.
+class _Reader:
+    """Rows as far as they have been read."""
+
+    def __init__(self, block_tokens: int) -> None:
+        self.block_tokens = block_tokens
+        self.rows: list[_Row] = []
+        self.seen: set[str] = set()
+
+    def add(self, line: int, record: Any) -> None:
+        """Take in one row; where it raises BadLine nothing has changed."""
+        row = _read_row(line, record, self.block_tokens, self.seen)
+        self.rows.append(row)
+        self.seen.add(row.request_id)
+
+
+def _read(files: Sequence[TraceLines], options: ReadOptions) -> Workflow:
+    """Read a workflow from one file.
 
     Raises:
         TraceError: a line is wrong, waits for an unknown request, or is part of a cycle; or there is no row.
             Where bad lines are skipped, lines that wait for a skipped one are skipped too.
     """
-    rows: list[_Row] = []
-    seen: set[str] = set()
-    for line, record in lines:
-        try:
-            row = _read_row(line, record, block_tokens, seen)
-        except BadLine as bad:
-            lines.refuse(line, bad)
-            continue
-        rows.append(row)
-        seen.add(row.request_id)
-    rows = _sound(rows, lines)
+    (lines,) = files
+    reader = _Reader(options.given_block_tokens)
+    lines.read_with(reader.add)
+    rows = _sound(reader.rows, lines)
     if not rows:
         raise lines.nothing_found()
 
-    table = TurnTable(block_tokens)
+    table = TurnTable(reader.block_tokens)
     number_of = {row.request_id: position for position, row in enumerate(rows)}
     for row in rows:
         row.content.store(table, row.input_tokens)
@@ -181,44 +190,6 @@ def _impossible(row: _Row, number_of: Mapping[str, int]) -> str | None:
                 "(wait_for names request_ids of this trace)"
             )
     return None
-
-
-def find_cycle(waits_for: Sequence[Sequence[int]]) -> int | None:
-    """The first row met again while it is still open, searching depth first in order, or None."""
-    return next(cycles(waits_for, ()), None)
-
-
-def cycles(waits_for: Sequence[Sequence[int]], gone: Collection[int]) -> Iterator[int]:
-    """Rows met again while they are still open, searching depth first in order.
-
-    Args:
-        waits_for: the rows each row waits for.
-        gone: rows that do not count. Whoever takes a row from here adds it, and all rows that wait for it.
-    """
-    new, is_open, done = 0, 1, 2
-    state = [new] * len(waits_for)
-    for root in range(len(waits_for)):
-        if state[root] != new or root in gone:
-            continue
-        state[root] = is_open
-        path = [(root, iter(waits_for[root]))]
-        while path:
-            row, rest = path[-1]
-            following = next(rest, None)
-            if following is None:
-                state[row] = done
-                path.pop()
-            elif state[following] == is_open:
-                yield following
-                break  # every row of the path waits for the one that was found
-            elif state[following] == new:
-                state[following] = is_open
-                path.append((following, iter(waits_for[following])))
-
-
-def _read(files: Sequence[TraceLines], options: ReadOptions) -> Workflow:
-    assert options.block_tokens is not None
-    return read_agentic_mooncake(files[0], options.block_tokens)
 
 
 def _waits(sample: Sample) -> bool:

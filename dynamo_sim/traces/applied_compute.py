@@ -30,14 +30,14 @@ KNOWN_FIELDS = frozenset(FIELDS)
 
 
 @dataclass(slots=True)
-class _Loop:
+class _Session:
     prompt_tokens: int
     responses: list[int]
     tool_outputs: list[int]
     latencies_s: list[float]
 
 
-def _read_row(line: int, record: Any, block_tokens: int) -> _Loop:
+def _read_row(line: int, record: Any, block_tokens: int) -> _Session:
     check_record(record, KNOWN_FIELDS)
     require(record, FIELDS)
     turns = whole(record, "num_turns") or 0
@@ -69,74 +69,78 @@ def _read_row(line: int, record: Any, block_tokens: int) -> _Loop:
             f"the longest prompt of trace line {line} has {longest} tokens, more than {MAX_BLOCKS} blocks of "
             f"trace_block_size {block_tokens}"
         )
-    return _Loop(prompt, [*responses, final], outputs, latencies)
+    return _Session(prompt, [*responses, final], outputs, latencies)
 
 
-def read_applied_compute(lines: TraceLines, block_tokens: int, ratio: float, groups: int) -> Conversations:
-    """Read tool loops; each line is a session whose prompt grows by answer and tool output.
+class _Reader:
+    """Sessions as far as they have been read; each line is one, whose prompt grows by answer and tool output.
 
     Shared ids are the numbers 0, 1, 2, ... and the others come from one counter that starts at 1, so that the
     two can coincide; the reference has it so, and the group of a line is lost there (`spec 08, 8`).
 
     Args:
-        lines: the records.
         block_tokens: tokens an id.
-        ratio: share of the first prompt's blocks that is shared, 0 to 1.
+        shared_ratio: share of the first prompt's blocks that is shared, 0 to 1.
         groups: only whether it is above 0 matters.
-
-    Raises:
-        ScenarioError: ``ratio`` is out of range.
-        TraceError: a line is wrong (unless bad lines are skipped), or there is no row.
     """
-    check_shared_ratio(ratio)
-    table = TurnTable(block_tokens)
-    names: list[str] = []
-    rows: list[list[int]] = []
-    delays = array("d")
-    row_lines = array("q")
-    counter = 1
-    for line, record in lines:
-        try:
-            loop = _read_row(line, record, block_tokens)
-        except BadLine as bad:
-            lines.refuse(line, bad)
-            continue
-        tokens = loop.prompt_tokens
-        shared = shared_blocks(-(-tokens // block_tokens), ratio, groups)
-        first = table.store_ids(range(shared))
-        stored = shared
-        session: list[int] = []
-        for turn, response in enumerate(loop.responses):
+
+    def __init__(self, block_tokens: int, shared_ratio: float, groups: int) -> None:
+        self.block_tokens = block_tokens
+        self.shared_ratio = shared_ratio
+        self.groups = groups
+        self.table = TurnTable(block_tokens)
+        self.names: list[str] = []
+        self.rows: list[list[int]] = []
+        self.delays = array("d")
+        self.lines = array("q")
+        self.next_id = 1
+
+    def add(self, line: int, record: Any) -> None:
+        """Take in one session; where it raises BadLine nothing has changed."""
+        session = _read_row(line, record, self.block_tokens)
+        tokens = session.prompt_tokens
+        stored = shared_blocks(self._blocks(tokens), self.shared_ratio, self.groups)
+        first = self.table.store_ids(range(stored))
+        rows: list[int] = []
+        for turn, response in enumerate(session.responses):
             if turn:
-                tokens += loop.responses[turn - 1] + loop.tool_outputs[turn - 1]
-            more = -(-tokens // block_tokens) - stored
-            if more > 0:
-                table.store_ids(range(counter, counter + more))
-                counter += more
-                stored += more
-            session.append(table.add(first, tokens, response))
-            delays.append(loop.latencies_s[turn - 1] * 1000.0 if turn else 0.0)
-            row_lines.append(line)
-        names.append(f"applied_compute_agentic_session_{line}")
-        rows.append(session)
-    if not rows:
-        raise lines.nothing_found()
-    return Conversations(
-        turns=table,
-        names=names,
-        rows=rows,
-        starts=[None] * len(rows),
-        delays=delays,
-        lines=row_lines,
-        file=lines.file,
-        skipped=lines.skipped,
-    )
+                tokens += session.responses[turn - 1] + session.tool_outputs[turn - 1]
+            more = max(0, self._blocks(tokens) - stored)
+            self.table.store_ids(range(self.next_id, self.next_id + more))
+            self.next_id += more
+            stored += more
+            rows.append(self.table.add(first, tokens, response))
+            self.delays.append(session.latencies_s[turn - 1] * 1000.0 if turn else 0.0)
+            self.lines.append(line)
+        self.names.append(f"applied_compute_agentic_session_{line}")
+        self.rows.append(rows)
+
+    def _blocks(self, tokens: int) -> int:
+        return -(-tokens // self.block_tokens)
 
 
 def _read(files: Sequence[TraceLines], options: ReadOptions) -> Conversations:
-    assert options.block_tokens is not None
-    return read_applied_compute(
-        files[0], options.block_tokens, options.shared_prefix_ratio, options.num_prefix_groups
+    """Read the sessions of one file.
+
+    Raises:
+        ScenarioError: the share of the prompts that is the same is out of range.
+        TraceError: a line is wrong (unless bad lines are skipped), or there is no row.
+    """
+    (lines,) = files
+    check_shared_ratio(options.shared_prefix_ratio)
+    reader = _Reader(options.given_block_tokens, options.shared_prefix_ratio, options.num_prefix_groups)
+    lines.read_with(reader.add)
+    if not reader.rows:
+        raise lines.nothing_found()
+    return Conversations(
+        turns=reader.table,
+        names=reader.names,
+        rows=reader.rows,
+        starts=[None] * len(reader.rows),
+        delays=reader.delays,
+        lines=reader.lines,
+        file=lines.file,
+        skipped=lines.skipped,
     )
 
 

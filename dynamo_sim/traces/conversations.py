@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from dynamo_sim.traces.lines import SkippedLine
 from dynamo_sim.traces.turn_table import TurnTable
@@ -34,6 +36,17 @@ class Conversations:
     lines: Sequence[int] = ()
     file: str | None = None
     skipped: list[SkippedLine] = field(default_factory=list)
+
+    is_workflow: ClassVar[bool] = False
+    """Whether requests wait for requests of other sessions."""
+
+    def known_starts(self) -> list[float]:
+        """The arrivals that the trace says, ms: those of first turns."""
+        return [start for start in self.starts if start is not None]
+
+    def session_sizes(self) -> list[int]:
+        """Number of turns of each session."""
+        return [len(rows) for rows in self.rows]
 
     @property
     def single(self) -> bool:
@@ -81,3 +94,14 @@ class Workflow:
     starts: Sequence[float | None]
     file: str | None = None
     skipped: list[SkippedLine] = field(default_factory=list)
+
+    is_workflow: ClassVar[bool] = True
+    """Whether requests wait for requests of other sessions."""
+
+    def known_starts(self) -> list[float]:
+        """The arrivals that the trace says, ms: those of requests that wait for nothing."""
+        return [start or 0.0 for start, waits in zip(self.starts, self.waits_for, strict=True) if not waits]
+
+    def session_sizes(self) -> list[int]:
+        """Number of requests of each session, in the order of first appearance."""
+        return list(Counter(self.sessions).values())

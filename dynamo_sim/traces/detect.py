@@ -6,21 +6,20 @@ from pathlib import Path
 
 from dynamo_sim.errors import TraceError
 from dynamo_sim.traces.format import Sample, TraceFormat
-from dynamo_sim.traces.formats import BY_NAME, FORMATS, TraceSource, one_by_one
+from dynamo_sim.traces.formats import FORMATS, TraceSource, one_by_one
 from dynamo_sim.traces.lines import TraceLines
 
 DETECTION_ROWS = 2_000
 
 
 def detect_format(source: TraceSource) -> TraceFormat:
-    """The format whose rows look like the first ones of a trace; `mooncake` where none does.
+    """The last format of the table that recognises the first rows of a trace; the first format where none does.
 
     Raises:
         TraceError: the file cannot be read, or only once, by who reads it after this.
     """
     sample = first_rows(source)
-    # Later formats of the table have more special fields, so they are asked first.
-    return next((each for each in reversed(FORMATS) if each.recognise(sample)), BY_NAME["mooncake"])
+    return next((each for each in reversed(FORMATS) if each.recognise(sample)), FORMATS[0])
 
 
 def first_rows(source: TraceSource) -> Sample:

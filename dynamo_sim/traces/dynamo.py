@@ -118,15 +118,21 @@ def _read_request(event: _Event, line: int) -> Recorded:
 
 
 class _Reader:
-    """Requests and tool links of one or more files."""
+    """Requests and tool links of one or more files, as far as they have been read.
+
+    Attributes:
+        file: the file whose lines are being read.
+    """
 
     def __init__(self) -> None:
+        self.file: str | None = None
         self.requests: list[Recorded] = []
         self.links: list[ToolLink] = []
         self.seen: set[str] = set()
         self.block_tokens: int | None = None
 
-    def add(self, line: int, value: Any, file: str | None) -> None:
+    def add(self, line: int, value: Any) -> None:
+        """Take in one event; where it raises BadLine nothing has changed."""
         record = value
         if isinstance(value, dict) and "event" in value:
             record = value["event"]
@@ -136,11 +142,11 @@ class _Reader:
         if event.kind != "request_end":
             # A link counts once its tool has ended, and only inside of a session.
             if event.tool is not None and event.session is not None and event.kind != "tool_start":
-                event.tool.file = file
+                event.tool.file = self.file
                 self.links.append(event.tool)
             return
         request = _read_request(event, line)
-        request.file = file
+        request.file = self.file
         if request.request_id in self.seen:
             raise BadLine(f"duplicate request_id {brief(request.request_id)} at line {line}")
         if self.block_tokens not in (None, request.block_tokens):
@@ -153,15 +159,11 @@ class _Reader:
         self.requests.append(request)
 
 
-def read_dynamo(files: Sequence[TraceLines], block_tokens: int | None = None) -> Conversations | Workflow:
+def _read(files: Sequence[TraceLines], options: ReadOptions) -> Conversations | Workflow:
     """Read recorded requests of one or more files, in the order given.
 
-    Requests without agents become single-turn sessions, requests with agents a workflow.
-
-    Args:
-        files: the records.
-        block_tokens: tokens an id as the scenario has them, which must agree with the records; None to take
-            theirs.
+    Requests without agents become single-turn sessions, requests with agents a workflow. The tokens an id of the
+    scenario, if it says any, must be those of the records.
 
     Raises:
         ScenarioError: the block size differs from the records'.
@@ -170,19 +172,16 @@ def read_dynamo(files: Sequence[TraceLines], block_tokens: int | None = None) ->
     """
     reader = _Reader()
     for lines in files:
-        for line, value in lines:
-            try:
-                reader.add(line, value, lines.file)
-            except BadLine as bad:
-                lines.refuse(line, bad)
+        reader.file = lines.file
+        lines.read_with(reader.add)
     skipped = [skip for lines in files for skip in lines.skipped]
-    name = files[0].file if files else None
+    name = files[0].file
     if not reader.requests:
         raise TraceError("no request_end records with replay fields found", name)
     embedded = reader.block_tokens or 0
-    if block_tokens is not None and block_tokens != embedded:
+    if options.block_tokens not in (None, embedded):
         raise ScenarioError(
-            f"trace_block_size {block_tokens} does not match embedded Dynamo request trace block size "
+            f"trace_block_size {options.block_tokens} does not match embedded Dynamo request trace block size "
             f"{embedded}"
         )
     requests = sorted(reader.requests, key=Recorded.order)
@@ -243,10 +242,6 @@ def _single_turns(
         file=file,
         skipped=skipped,
     )
-
-
-def _read(files: Sequence[TraceLines], options: ReadOptions) -> Conversations | Workflow:
-    return read_dynamo(files, options.block_tokens)
 
 
 def _has_events(sample: Sample) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dynamo_sim.errors import TraceError
-from dynamo_sim.traces.agentic_mooncake import find_cycle
+from dynamo_sim.traces.cycles import find_cycle
 from dynamo_sim.traces.fields import brief
 
 MODES = ("blocking", "background")

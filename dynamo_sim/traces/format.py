@@ -25,6 +25,12 @@ class ReadOptions:
     shared_prefix_ratio: float = 0.0
     num_prefix_groups: int = 0
 
+    @property
+    def given_block_tokens(self) -> int:
+        """Tokens an id, for a format whose records do not say it."""
+        assert self.block_tokens is not None
+        return self.block_tokens
+
 
 Reader = Callable[[Sequence[TraceLines], ReadOptions], Conversations | Workflow]
 """Reads one file, or several where the format allows that.

@@ -19,7 +19,10 @@ FORMATS: tuple[TraceFormat, ...] = (
     applied_compute.FORMAT,
     dynamo.FORMAT,
 )
-"""All formats, in the order in which messages and documents list them. Add a format by adding it here."""
+"""All formats, in the order in which messages and documents list them. Add a format by adding it here.
+
+A trace is taken for the last one that recognises it: what stands later has more fields of its own.
+"""
 
 BY_NAME = {name: known for known in FORMATS for name in (known.name, *known.aliases)}
 """Formats by their names and aliases."""

@@ -6,7 +6,7 @@ import codecs
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ MAX_LINE_BYTES = 1 << 28
 
 
 class BadLine(Exception):
-    """One line is wrong. Row readers raise it; `TraceLines.refuse` decides what comes of it."""
+    """One line is wrong. Who reads a line raises it; `TraceLines` decides what comes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,18 @@ class TraceLines:
                 self.refuse(line, f"failed to parse line {line} as JSON: {_explain(error)}")
                 continue
             yield line, value
+
+    def read_with(self, add: Callable[[int, Any], None]) -> None:
+        """Give ``add`` each line with its value, in order; a line of which it raises `BadLine` is refused.
+
+        Raises:
+            TraceError: a line is wrong (unless bad lines are skipped), or the file cannot be read.
+        """
+        for line, value in self:
+            try:
+                add(line, value)
+            except BadLine as bad:
+                self.refuse(line, bad)
 
     def refuse(self, line: int, reason: str | BadLine) -> None:
         """Raise TraceError for a line, or note it as skipped where bad lines are to be skipped."""

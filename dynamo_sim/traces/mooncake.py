@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dynamo_sim.text import plain_number
@@ -173,18 +174,15 @@ class _Reader:
         return delay
 
 
-def read_mooncake(lines: TraceLines, block_tokens: int, delta: bool = False) -> Conversations:
-    """Read rows of ``block_tokens`` tokens an id; ``delta`` says that a row is only what its turn adds.
+def _read(files: Sequence[TraceLines], options: ReadOptions, is_delta: bool = False) -> Conversations:
+    """Read the rows of one file; ``is_delta`` says that a row is only what its turn adds.
 
     Raises:
         TraceError: a line is wrong (unless bad lines are skipped), or there is no row.
     """
-    reader = _Reader(block_tokens)
-    for line, record in lines:
-        try:
-            reader.add(line, record)
-        except BadLine as bad:
-            lines.refuse(line, bad)
+    (lines,) = files
+    reader = _Reader(options.given_block_tokens)
+    lines.read_with(reader.add)
     if not reader.rows:
         raise lines.nothing_found()
     return Conversations(
@@ -193,21 +191,11 @@ def read_mooncake(lines: TraceLines, block_tokens: int, delta: bool = False) -> 
         rows=reader.rows,
         starts=reader.starts,
         delays=reader.delays,
-        is_delta=delta,
+        is_delta=is_delta,
         lines=reader.lines,
         file=lines.file,
         skipped=lines.skipped,
     )
-
-
-def _read(files: Sequence[TraceLines], options: ReadOptions) -> Conversations:
-    assert options.block_tokens is not None
-    return read_mooncake(files[0], options.block_tokens)
-
-
-def _read_delta(files: Sequence[TraceLines], options: ReadOptions) -> Conversations:
-    assert options.block_tokens is not None
-    return read_mooncake(files[0], options.block_tokens, delta=True)
 
 
 def _has_rows(sample: Sample) -> bool:
@@ -241,7 +229,7 @@ FORMAT = TraceFormat(
 DELTA_FORMAT = TraceFormat(
     name="mooncake-delta",
     aliases=("mooncake_delta",),
-    read=_read_delta,
+    read=partial(_read, is_delta=True),
     recognise=_adds_up,
     line="a turn with only what it adds",
     arrivals="as `mooncake`",

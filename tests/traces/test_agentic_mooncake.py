@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_sim.errors import TraceError
-from dynamo_sim.traces.agentic_mooncake import find_cycle
+from dynamo_sim.traces.cycles import find_cycle
 from dynamo_sim.traces.formats import read_trace
 from dynamo_sim.workload.turns import TraceTurns
 

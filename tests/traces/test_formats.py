@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from dynamo_sim.scenario.trace_formats import FormatName, RetimedFormatName
+from dynamo_sim.traces.detect import detect_format
 from dynamo_sim.traces.format import TraceFormat
 from dynamo_sim.traces.formats import BY_NAME, FORMATS
 
@@ -22,6 +23,7 @@ def row_of_document(known: TraceFormat) -> str:
         known.line,
         known.arrivals,
         str(known.block_tokens or "recorded"),
+        "several" if known.several_files else "one",
         known.closed_loop,
         "yes" if known.with_script else "no",
     ]
@@ -42,6 +44,24 @@ def test_each_format_has_a_section_in_the_document() -> None:
 def test_the_document_of_scenarios_lists_the_formats() -> None:
     text = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
     assert f"| `format` | mooncake | {', '.join(known.name for known in FORMATS)} |" in text
+
+
+def test_the_first_page_names_the_formats() -> None:
+    first = (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    *names, last = (f"`{known.name}`" for known in FORMATS)
+    assert f"Traces in the formats {', '.join(names)} and {last} are read" in first
+
+
+def test_the_document_of_workloads_lists_the_formats_that_can_be_retimed() -> None:
+    text = (ROOT / "docs" / "workloads.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert f"Formats: {', '.join(get_args(get_args(RetimedFormatName)[0]))} (" in text
+
+
+def test_a_trace_is_taken_for_the_last_format_that_recognises_it() -> None:
+    row = {"hash_ids": [1], "output_length": 1}
+    assert detect_format([row]).name == "mooncake"
+    assert detect_format([{**row, "wait_for": []}]).name == "agentic_mooncake"
+    assert detect_format([{"anything": 1}]).name == FORMATS[0].name
 
 
 def test_a_name_or_alias_means_one_format() -> None:
