@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -70,9 +70,9 @@ class CheckedSpec(Spec):
         return iter(())
 
 
-def repeats(values: Iterable[float]) -> Iterator[tuple[int, int]]:
+def repeats(values: Iterable[Hashable]) -> Iterator[tuple[int, int]]:
     """Position of every value that was there before, and of the first one like it."""
-    first_at: dict[float, int] = {}
+    first_at: dict[Hashable, int] = {}
     for position, value in enumerate(values):
         first = first_at.setdefault(value, position)
         if first != position:

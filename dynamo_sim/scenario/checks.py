@@ -8,7 +8,6 @@ from dynamo_sim.scenario.autoscaler.section import Autoscaler
 from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
-from dynamo_sim.scenario.routing import Routing
 from dynamo_sim.scenario.sections import Fleet, Limits, ScalingStep, Sla
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 from dynamo_sim.traces.formats import FORMATS
@@ -17,7 +16,6 @@ from dynamo_sim.traces.formats import FORMATS
 def conflicts(
     workload: Workload,
     fleet: Fleet,
-    routing: Routing,
     scaling: tuple[ScalingStep, ...],
     autoscaler: Autoscaler | None,
     limits: Limits,
@@ -26,7 +24,6 @@ def conflicts(
     """The combinations of sections that cannot run, as (place, what is wrong) (spec 08, 3 and 09, 6)."""
     found = [
         *_fleet_conflicts(fleet),
-        *_routing_conflicts(routing),
         *_scaling_conflicts(scaling, workload),
         *_limit_conflicts(limits, workload, is_scaled=bool(scaling)),
     ]
@@ -46,14 +43,6 @@ def _fleet_conflicts(fleet: Fleet) -> Iterator[tuple[Path, str]]:
         )
     if engine.dp_size != 1:
         yield ("fleet", "engine", "dp_size"), f"found {engine.dp_size}; must be 1 in a simulation"
-
-
-def _routing_conflicts(routing: Routing) -> Iterator[tuple[Path, str]]:
-    if routing.mode == "kv_router":
-        yield (
-            ("routing", "mode"),
-            "found 'kv_router'; cache-aware routing is not available yet, use 'round_robin'",
-        )
 
 
 def _scaling_conflicts(scaling: tuple[ScalingStep, ...], workload: Workload) -> Iterator[tuple[Path, str]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dynamo_sim.scenario.base import Spec
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
+from dynamo_sim.scenario.routing import KvRouting
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.workload import TraceWorkload
 
@@ -52,11 +53,21 @@ def _only_engines(*engines: str) -> Rule:
 
 
 def _batched_tokens(scenario: Scenario) -> str | None:
-    """Two policies reckon with it, whatever the engine does."""
+    """Two policies and the cache-aware router reckon with it, whatever the engine does."""
     autoscaler = scenario.autoscaler
+    if isinstance(scenario.routing, KvRouting):
+        return None
     if autoscaler is not None and autoscaler.kind in ("sla", "dynamo_planner"):
         return None
     return _only_engines("vllm", "trtllm")(scenario)
+
+
+def _queue_policy(scenario: Scenario) -> str | None:
+    if not isinstance(scenario.routing, KvRouting):
+        return "only for routing mode 'kv_router'"
+    return (
+        "the classes of router_policy_config have orders of their own" if scenario.routing.profile else None
+    )
 
 
 def _schedule_policy(scenario: Scenario) -> str | None:
@@ -169,7 +180,7 @@ _ENGINE: dict[str, Rule] = {
     "response_replay_trace_path": _NOTHING,
     "zmq_kv_events_port": _NOTHING,
     "zmq_replay_port": _NOTHING,
-    "router_queue_policy": _unused("only for the cache-aware router, which is not simulated"),
+    "router_queue_policy": _queue_policy,
     "sglang.schedule_policy": _schedule_policy,
     "sglang.page_size": _only_engines("sglang"),
     "sglang.max_prefill_tokens": _only_engines("sglang"),
@@ -241,7 +252,11 @@ def _idle_keys(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for key, rule in EFFECTS.items():
         if (reason := rule(scenario)) is not None:
             yield key, reason
-    autoscaler = scenario.autoscaler
+    routing, autoscaler = scenario.routing, scenario.autoscaler
+    if isinstance(routing, KvRouting):
+        policy_is_the_engine_s = scenario.fleet.engine.router_queue_policy is not None
+        for key, reason in routing.without_effect(policy_is_the_engine_s):
+            yield f"routing.{key}", reason
     if autoscaler is None:
         return
     if autoscaler.kind in ("fixed", "schedule"):

@@ -9,7 +9,7 @@ from typing import Any
 BASE_DIR = "base_dir"
 """Key of the validation context that holds the folder relative paths start from."""
 
-PATH_KEYS = ("path", "planner_profile_data", "manifest", "config")
+PATH_KEYS = ("path", "planner_profile_data", "manifest", "config", "router_policy_config")
 """Keys whose texts are paths; in an override they start from the current folder, as in any other argument."""
 
 

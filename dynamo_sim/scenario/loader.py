@@ -13,8 +13,7 @@ from dynamo_sim.files.input import read_whole
 from dynamo_sim.limits import MAX_YAML_BYTES
 from dynamo_sim.scenario import dotted_keys
 from dynamo_sim.scenario.autoscaler.manifest import is_inline
-from dynamo_sim.scenario.base import Path
-from dynamo_sim.scenario.explain import Problem, explain
+from dynamo_sim.scenario.explain import explain
 from dynamo_sim.scenario.files import BASE_DIR, PATH_KEYS
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.yaml_source import YamlSource, read_yaml
@@ -44,7 +43,10 @@ def load_scenario(
     try:
         return Scenario.model_validate(source.data, context={BASE_DIR: FilePath(path).resolve().parent})
     except ValidationError as error:
-        places = [(_place(problem, source, str(path)), problem.text) for problem in explain(error, Scenario)]
+        places = [
+            (source.place_of(problem.path, str(path), problem.about_key), problem.text)
+            for problem in explain(error, Scenario)
+        ]
         places.sort(key=lambda item: _order(item[0]))
         raise ScenarioError(*(f"{place}: {text}" for place, text in places)) from None
 
@@ -60,7 +62,7 @@ def place_of(
         source = _source(path, overrides, varied)
     except ScenarioError:
         return str(path)
-    return _place(Problem(dotted_keys.parse(key), ""), source, str(path))
+    return source.place_of(dotted_keys.parse(key), str(path))
 
 
 def _source(path: str | FilePath, overrides: Iterable[str], varied: Iterable[str]) -> YamlSource:
@@ -135,17 +137,6 @@ def _apply(source: YamlSource, override: str, option: str) -> None:
     for known in (source.keys, source.values):
         for old in [old for old in known if old[: len(path)] == path]:
             known[old] = place
-
-
-def _place(problem: Problem, source: YamlSource, name: str) -> str:
-    """Where the problem was written: the key or value itself, or the nearest section around it."""
-    path: Path = problem.path
-    places = source.keys if problem.about_key else source.values
-    while path:
-        if path in places:
-            return places[path]
-        path, places = path[:-1], source.keys
-    return f"{name}:1:1"
 
 
 def _order(place: str) -> tuple[bool, int, int]:

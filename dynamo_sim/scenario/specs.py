@@ -65,9 +65,7 @@ class Scenario(Spec):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Scenario:
-        found = conflicts(
-            self.workload, self.fleet, self.routing, self.scaling, self.autoscaler, self.limits, self.sla
-        )
+        found = conflicts(self.workload, self.fleet, self.scaling, self.autoscaler, self.limits, self.sla)
         if found:
             raise Problems(found)
         self._base_dir = (info.context or {}).get(BASE_DIR)

@@ -54,6 +54,15 @@ class YamlSource:
     keys: dict[Path, str] = field(default_factory=dict)
     values: dict[Path, str] = field(default_factory=dict)
 
+    def place_of(self, path: Path, name: str, about_key: bool = False) -> str:
+        """Where a value of the text called ``name``, or its key, was written, or the nearest section around it."""
+        places = self.keys if about_key else self.values
+        while path:
+            if path in places:
+                return places[path]
+            path, places = path[:-1], self.keys
+        return f"{name}:1:1"
+
 
 def read_yaml(text: str, name: str) -> YamlSource:
     """Read one YAML document; places are ``name:line:column``, counted from 1.

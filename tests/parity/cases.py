@@ -52,15 +52,15 @@ def to_scenario(case: Case, **limits: Any) -> Scenario:
     """The scenario of a case (what a planner does in it is left to the planner).
 
     Raises:
-        Unsupported: disaggregated fleets, cache-aware routing.
+        Unsupported: disaggregated fleets, and what runs here and not in the reference.
         ScenarioError: the case is one that has to be refused.
     """
     if "engine" not in case:
         raise Unsupported("unsupported: disaggregated fleets")
     ticks = has_ticks(case)
     workers = case.get("workers", 1)
-    if case.get("router_mode", "round_robin") == "kv_router" and (ticks or workers > 1):
-        raise Unsupported("unsupported: cache-aware routing")
+    if case.get("router_mode") == "kv_router" and not ticks and workers < 2:
+        raise Unsupported("the reference has no kv_router for one worker; here it has nothing to choose")
     engine = dict(case["engine"])
     if ticks:
         engine.pop("dp_size", None)  # without effect there, whatever it is
@@ -69,7 +69,7 @@ def to_scenario(case: Case, **limits: Any) -> Scenario:
             "name": "case",
             "workload": _workload(case, ticks),
             "fleet": {"workers": workers, "engine": engine},
-            "routing": {"mode": case.get("router_mode", "round_robin")},
+            "routing": _routing(case),
             "limits": {
                 "concurrency": case.get("concurrency"),
                 "max_sim_time_ms": None if ticks else case.get("max_sim_time_ms"),
@@ -79,6 +79,18 @@ def to_scenario(case: Case, **limits: Any) -> Scenario:
             "report": {"passes": False},
         }
     )
+
+
+def _routing(case: Case) -> dict[str, Any]:
+    mode = case.get("router_mode", "round_robin")
+    if mode != "kv_router":
+        return {"mode": mode}
+    given = dict(case.get("router") or {})
+    if "router_policy" in given:
+        given["router_policy_config"] = given.pop("router_policy")
+    if has_ticks(case):
+        given.pop("router_prefill_load_model", None)  # accepted there, and without effect
+    return {"mode": mode, **given}
 
 
 def _workload(case: Case, ticks: bool) -> dict[str, Any]:

@@ -12,10 +12,20 @@ from collections.abc import Iterator
 from typing import Any
 
 TOLERANCE = 1e-9
+WORKER_FIELDS = ("prefill_worker_idx", "decode_worker_idx")
 
 
-def differences(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
-    """Where ``actual`` differs from ``expected``; empty when they are equal."""
+def differences(
+    expected: dict[str, Any], actual: dict[str, Any], up_to_worker_names: bool = False
+) -> list[str]:
+    """Where ``actual`` differs from ``expected``; empty when they are equal.
+
+    Args:
+        up_to_worker_names: whether workers are called by the order of their first use, in both. Routers that draw
+            between equal workers give them different requests every time, and they may be equal all the same.
+    """
+    if up_to_worker_names:
+        expected, actual = _with_workers_by_first_use(expected), _with_workers_by_first_use(actual)
     if "error" in expected or "error" in actual:
         if "error" in expected and "error" in actual:
             return []
@@ -28,9 +38,26 @@ def differences(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
     return found
 
 
-def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    named = [{key: value for key, value in row.items() if key != "uuid"} for row in rows]
-    return sorted(named, key=lambda row: json.dumps([_rounded(row[key]) for key in sorted(row)]))
+def _with_workers_by_first_use(answer: dict[str, Any]) -> dict[str, Any]:
+    answer = json.loads(json.dumps(answer))
+    for field in WORKER_FIELDS:
+        names: dict[int, int] = {}
+        for row in _in_order(answer.get("requests") or [], left_out=("uuid", *WORKER_FIELDS)):
+            if row.get(field) is not None:
+                row[field] = names.setdefault(row[field], len(names))
+    for snapshots in ("prefill_fpm_snapshots", "decode_fpm_snapshots"):
+        names = {}
+        for tick in answer.get("ticks") or []:
+            for snapshot in tick[snapshots]:
+                snapshot["worker_id"] = names.setdefault(snapshot["worker_id"], len(names))
+    return answer
+
+
+def _in_order(rows: list[dict[str, Any]], left_out: tuple[str, ...] = ("uuid",)) -> list[dict[str, Any]]:
+    """The rows by what they hold, the time of arrival first."""
+    return sorted(
+        rows, key=lambda row: json.dumps([_rounded(row[key]) for key in sorted(row) if key not in left_out])
+    )
 
 
 def _rounded(value: Any) -> Any:
@@ -42,6 +69,8 @@ def _rounded(value: Any) -> Any:
 def _walk(place: str, expected: Any, actual: Any) -> Iterator[str]:
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
+            if key == "uuid":
+                continue
             if key in actual:
                 yield from _walk(f"{place}.{key}", value, actual[key])
             else:

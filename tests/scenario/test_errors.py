@@ -257,9 +257,13 @@ MALFORMED = {
         "x.yaml:9:14: fleet.engine.dp_size: found 2; must be 1 in a simulation",
     ),
     "kv-router": (
-        GOOD + "routing: {mode: kv_router}\n",
-        "x.yaml:7:17: routing.mode: found 'kv_router'; cache-aware routing is not available yet, "
-        "use 'round_robin'",
+        GOOD + "routing: {mode: kv_router, router_temperature: -1}\n",
+        "x.yaml:7:48: routing.router_temperature: found -1; must be at least 0",
+    ),
+    "router-load-model": (
+        GOOD + "routing: {mode: kv_router, router_prefill_load_model: aic}\n",
+        "x.yaml:7:55: routing.router_prefill_load_model: found 'aic'; must be none, because the performance "
+        "model of aic is not simulated",
     ),
     "no-trace": (
         GOOD.replace("synthetic", "trace")

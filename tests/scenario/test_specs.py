@@ -69,8 +69,8 @@ def test_with_takes_whole_sections() -> None:
         ({"fleet.workers": 0}, "fleet.workers: found 0; must be at least 1"),
         ({"scaling.0.workers": 1}, "scaling.0: scaling has 0 items, counted from 0"),
         (
-            {"routing.mode": "kv_router"},
-            "routing.mode: found 'kv_router'; cache-aware routing is not available yet",
+            {"routing.mode": "kv_routr"},
+            "routing.mode: found 'kv_routr'; must be one of 'round_robin', 'kv_router'",
         ),
     ],
 )

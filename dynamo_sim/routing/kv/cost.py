@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from dynamo_sim.routing.kv.overlap_index import Ints
+
+if TYPE_CHECKING:
+    from dynamo_sim.scenario.routing import KvRouting
+
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CostWeights:
-    """The fields of the router's configuration that costs depend on, with the reference's names and defaults."""
-
-    overlap_score_credit: float = 1.0
-    overlap_score_credit_decay: float = 0.0
-    prefill_load_scale: float = 1.0
-    router_track_prefill_tokens: bool = True
-    router_track_active_blocks: bool = True
-
-
 def costs(
-    weights: CostWeights,
+    config: KvRouting,
     input_tokens: int,
     block_tokens: int,
     prefill_tokens: Ints,
@@ -37,28 +29,30 @@ def costs(
     The order of the operations is the reference's: another order changes the last bits, and so the ties.
 
     Args:
+        config: the router's configuration.
         prefill_tokens: tokens booked on each worker (`A`), shape (workers,), like the three that follow.
         overlap_blocks: leading blocks that each worker held when the request arrived (`O`).
         active_blocks: distinct active blocks of each worker (`D`).
         shared_blocks: leading blocks of the prompt that are active on each worker (`S`).
     """
-    overlap = overlap_blocks.astype(np.float64)
-    size = float(block_tokens)
-    if weights.router_track_prefill_tokens:
-        cached_tokens = overlap_blocks * block_tokens
-        raw = (prefill_tokens + np.maximum(input_tokens - cached_tokens, 0) + cached_tokens) / size
+    if config.router_track_prefill_tokens:
+        size = float(block_tokens)
+        # Cached tokens are a part of the prompt: what is cached and what is not add up to all of it.
+        load = (prefill_tokens + input_tokens) / size
+        if config.credit:
+            credit: Floats | float = config.credit
+            if config.overlap_score_credit_decay > 0:
+                excess = (
+                    (prefill_tokens - prefill_tokens.min()) / size / float(-(-input_tokens // block_tokens))
+                )
+                credit = credit * (1.0 / (1.0 + config.overlap_score_credit_decay * excess))
+            load = np.maximum(load - credit * overlap_blocks, 0.0)
+        load = config.load_scale * load
     else:
-        raw = np.zeros(len(overlap))
-    if weights.router_track_prefill_tokens and weights.overlap_score_credit_decay > 0:
-        excess = (prefill_tokens - prefill_tokens.min()) / size / float(-(-input_tokens // block_tokens))
-        decay = 1.0 / (1.0 + weights.overlap_score_credit_decay * excess)
-        credit = (weights.overlap_score_credit * decay) * overlap
-    else:
-        credit = weights.overlap_score_credit * overlap
-    load = weights.prefill_load_scale * np.maximum(raw - credit, 0.0)
-    if not weights.router_track_active_blocks:
-        return load + 0.0
-    return load + (active_blocks + (input_tokens // block_tokens - shared_blocks)).astype(np.float64)
+        load = np.zeros(len(prefill_tokens))
+    if not config.router_track_active_blocks:
+        return load
+    return load + (active_blocks + (input_tokens // block_tokens - shared_blocks))
 
 
 def choose(
@@ -75,14 +69,15 @@ def choose(
         random: where ties and temperature are drawn from; a choice without either draws nothing.
         tie_break: who is taken of several workers with the smallest cost, at temperature 0.
     """
-    lowest, highest = costs.min(), costs.max()
-    if temperature == 0:
-        best = np.flatnonzero(costs == lowest)
-        if len(best) == 1 or tie_break == "lowest_id":
-            return int(best[0])
-        return int(best[random.integers(len(best))])
     if len(costs) == 1:
         return 0
+    if temperature == 0:
+        first = int(costs.argmin())
+        if tie_break == "lowest_id":
+            return first
+        best = np.flatnonzero(costs == costs[first])
+        return first if len(best) == 1 else int(best[random.integers(len(best))])
+    lowest, highest = costs.min(), costs.max()
     if lowest == highest:
         return int(random.integers(len(costs)))
     scale = -1.0 / ((highest - lowest) * temperature)

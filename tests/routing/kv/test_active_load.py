@@ -1,36 +1,61 @@
 """Booked load (spec 06, 3.2)."""
 
 from dynamo_sim.routing.kv.active_load import ActiveLoad
+from tests.helpers import request
 
 
-def one_worker() -> ActiveLoad:
+def loads(count: int = 1) -> ActiveLoad:
     load = ActiveLoad()
-    load.add_worker(0)
+    for worker in range(count):
+        load.add_worker(worker)
     return load
 
 
+def booked(load: ActiveLoad, worker: int = 0) -> tuple[int, int]:
+    return int(load.prefill_tokens[worker]), int(load.active_blocks[worker])
+
+
 def test_the_first_token_takes_back_the_tokens_and_keeps_the_blocks() -> None:
-    load = one_worker()
-    load.book(7, 0, 256, [1, 2, 3, 4])
-    load.prefill_completed(7)
-    load.prefill_completed(7)
-    assert (load.prefill_tokens[0], load.active_blocks(0)) == (0, 4)
+    load, one = loads(), request()
+    load.book(one, 0, 256, [1, 2, 3, 4])
+    load.prefill_completed(one)
+    load.prefill_completed(one)
+    assert booked(load) == (0, 4)
 
 
 def test_blocks_of_two_requests_count_once_until_both_have_ended() -> None:
-    load = one_worker()
-    load.book(7, 0, 256, [1, 2, 3, 4])
-    load.book(8, 0, 64, [1, 2, 3, 5])
-    assert load.active_blocks(0) == 5
-    load.freed(7)
-    assert (load.prefill_tokens[0], load.active_blocks(0)) == (64, 4)
-    assert load.shared_depths([1, 2, 3, 4]) == {0: 3}
+    load, one, other = loads(), request(), request()
+    load.book(one, 0, 256, [1, 2, 3, 4])
+    load.book(other, 0, 64, [1, 2, 3, 5])
+    assert booked(load) == (320, 5)
+    load.freed(one)
+    assert booked(load) == (64, 4)
+    assert load.shared_depths([1, 2, 3, 4]).by_worker() == {0: 3}
+    load.freed(other)
+    assert booked(load) == (0, 0) and not load.shared_depths([1])
 
 
-def test_requests_share_no_blocks_where_reuse_is_not_assumed() -> None:
-    load = one_worker()
-    load.book(7, 0, 128, [1, 2], shared=False)
-    load.book(8, 0, 128, [1, 2], shared=False)
-    assert (load.active_blocks(0), load.shared_depths([1, 2])) == (4, {})
-    load.freed(7)
-    assert load.active_blocks(0) == 2
+def test_private_blocks_are_shared_with_nobody() -> None:
+    load, one, other = loads(), request(), request()
+    load.book(one, 0, 128, private_blocks=2)
+    load.book(other, 0, 128, private_blocks=2)
+    assert booked(load) == (256, 4)
+    load.freed(one)
+    assert booked(load) == (128, 2)
+
+
+def test_what_is_booked_on_a_worker_that_left_counts_for_nobody() -> None:
+    load, one, other = loads(2), request(), request()
+    load.book(one, 0, 256, [1, 2])
+    load.book(other, 1, 128, [1, 2])
+    load.forget_worker(0)
+    load.freed(one)
+    assert booked(load, 1) == (128, 2)
+    assert load.shared_depths([1, 2]).by_worker() == {1: 2}
+
+
+def test_there_is_room_for_any_number_of_workers() -> None:
+    load, one = loads(), request()
+    load.add_worker(1000)
+    load.book(one, 1000, 64, [1])
+    assert booked(load, 1000) == (64, 1)

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from dynamo_sim.routing.kv.cost import CostWeights, choose, costs
+from dynamo_sim.routing.kv.cost import choose, costs
+from dynamo_sim.scenario.routing import KvRouting
 
-DEFAULTS = CostWeights()
+DEFAULTS = KvRouting(mode="kv_router")
 
 
-def cost(weights: CostWeights, tokens: int, *vectors: list[int]) -> list[float]:
-    return list(costs(weights, tokens, 64, *(np.array(vector, dtype=np.int64) for vector in vectors)))
+def cost(config: KvRouting, tokens: int, *vectors: list[int]) -> list[float]:
+    return list(costs(config, tokens, 64, *(np.array(vector, dtype=np.int64) for vector in vectors)))
 
 
 def test_a_booked_worker_costs_more_than_an_idle_one_though_it_holds_the_prefix() -> None:
@@ -21,12 +22,14 @@ def test_the_longer_overlap_wins_between_workers_past_their_prefill() -> None:
 
 
 def test_the_credit_decays_with_the_load_above_the_least_loaded_worker() -> None:
-    decaying = CostWeights(overlap_score_credit_decay=1.0)
+    decaying = KvRouting(mode="kv_router", overlap_score_credit_decay=1.0)
     assert cost(decaying, 256, [640, 0], [3, 0], [10, 0], [3, 0]) == [14.0 - 1 / 3.5 * 3.0 + 11.0, 8.0]
 
 
 def test_untracked_loads_cost_nothing() -> None:
-    untracked = CostWeights(router_track_prefill_tokens=False, router_track_active_blocks=False)
+    untracked = KvRouting(
+        mode="kv_router", router_track_prefill_tokens=False, router_track_active_blocks=False
+    )
     assert cost(untracked, 256, [640, 0], [3, 0], [10, 0], [3, 0]) == [0.0, 0.0]
 
 
