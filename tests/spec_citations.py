@@ -78,7 +78,7 @@ def places() -> list[Path]:
         "README.md",
         "CONTRIBUTING.md",
     )
-    about_citations = {"spec_citations.py", "spec_index.py", "test_spec.py", "rules.py"}
+    about_citations = {"spec_citations.py", "spec_index.py", "spec_topics.py", "test_spec.py", "rules.py"}
     return [
         file
         for pattern in patterns

@@ -2,7 +2,8 @@
 
     python -m tests.spec_index
 
-It is made of the citations in the files, and of the golden cases named in `tests/parity/rules.py`.
+It is made of the questions in `tests/spec_topics.py`, of the citations in the files, and of the golden cases named in
+`tests/parity/rules.py`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,24 @@ from collections.abc import Iterator
 
 from tests.parity.rules import RULES, VECTOR_RULES
 from tests.spec_citations import ROOT, SPEC, citations, documents, places, step, titles
+from tests.spec_topics import TOPICS
 
 INDEX = SPEC / "INDEX.md"
 HEAD = """\
 # Where each rule stands
 
+First come questions about behaviour, each with the section that answers it, what decides it in the code (below
+`dynamo_sim/`) and a test that shows it (below `tests/`). Then come all sections. This page is written by
+`python -m tests.spec_index`, and a test keeps it true.
+"""
+
+SECTIONS_HEAD = """\
+# All sections
+
 Sections of the [specifications](README.md) with the files that cite them. Where 5.3 is no section but step 3 of section
 5, its first words are in italics. Code is below `dynamo_sim/`, tests are below `tests/`. Golden cases are in
 `tests/parity/cases/`, by topic and number; `pytest tests/parity/test_golden.py -k vllm/25` runs one. Cases of the topic
-autoscaling are named by their kind. This page is written by `python -m tests.spec_index`, and a test keeps it true.
+autoscaling are named by their kind.
 """
 
 Cited = dict[tuple[str, str], set[str]]
@@ -65,26 +75,43 @@ def beginning(text: str) -> str:
     return f"*{' '.join(words[:8])}*" if words else ""
 
 
+def title(text: str, section: str) -> str:
+    """The title of a section, without its mark; the first words of a step."""
+    return titles(text).get(section, "").split(" [")[0] or beginning(step(text, section) or "")
+
+
+def questions() -> Iterator[str]:
+    """A table a part of `TOPICS`."""
+    texts = documents()
+    files = {path.name[:2]: path.name for path in SPEC.glob("[0-9][0-9]-*.md")}
+    for part, topics in TOPICS.items():
+        yield f"## {part}\n\n| question | section | code | test |\n|---|---|---|---|\n" + "".join(
+            f"| {topic.question} | [{topic.rule}]({files[document]}) {title(texts[document], section)} "
+            f"| `{topic.code.replace(' ', '` `')}` | `{topic.test.replace(' ', '` `')}` |\n"
+            for topic in topics
+            for document, section in [topic.rule.split(", ")]
+        )
+
+
 def index() -> str:
     """The text of the page."""
     code, tests = cited_by_folder()
     golden = golden_cases()
 
     def rows(document: str, text: str) -> Iterator[str]:
-        named = titles(text)
         mentioned = {key for cited in (code, tests, golden) for key in cited if key[0] == document}
         for section in sorted({section for _, section in mentioned}, key=in_order):
             key = (document, section)
             cells = [
                 section or "all",
-                named.get(section, "").split(" [")[0] or beginning(step(text, section) or ""),
+                title(text, section),
                 ", ".join(f"`{name}`" for name in sorted(code.get(key, ()))),
                 ", ".join(f"`{name}`" for name in sorted(tests.get(key, ()))),
                 "; ".join(golden.get(key, ())),
             ]
             yield f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
 
-    parts = [HEAD]
+    parts = [HEAD, *questions(), SECTIONS_HEAD]
     for document, text in documents().items():
         heading = text.splitlines()[0].removeprefix("# ")
         table = [

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+from typing import Any
+
 import pytest
 
 from tests.parity.autoscaling_vectors import vector_files
@@ -9,6 +13,7 @@ from tests.parity.cases import golden, topics
 from tests.parity.rules import RULES, VECTOR_RULES
 from tests.spec_citations import ROOT, citations, documents, exists, expanded, places
 from tests.spec_index import INDEX, index
+from tests.spec_topics import TOPICS, Topic
 
 
 def test_every_cited_section_exists() -> None:
@@ -79,3 +84,17 @@ def test_every_kind_of_vectors_holds_a_rule() -> None:
 
 def test_the_index_is_up_to_date() -> None:
     assert INDEX.read_text(encoding="utf-8") == index(), "python -m tests.spec_index writes it anew"
+
+
+@pytest.mark.parametrize(
+    "topic", [topic for topics in TOPICS.values() for topic in topics], ids=lambda topic: topic.question
+)
+def test_a_question_leads_to_a_rule_to_code_and_to_a_test(topic: Topic) -> None:
+    document, section = topic.rule.split(", ")
+    assert exists(documents()[document], section)
+    file, name = topic.code.split(" ")
+    here: Any = importlib.import_module(f"dynamo_sim.{file.removesuffix('.py').replace('/', '.')}")
+    for part in name.split("."):
+        here = getattr(here, part)
+    file, name = topic.test.split(" ")
+    assert re.search(rf"^def {name}\(", (ROOT / "tests" / file).read_text(encoding="utf-8"), re.MULTILINE)
