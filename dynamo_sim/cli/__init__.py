@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import io
 import os
@@ -43,7 +44,7 @@ def build_parser() -> Parser:
         examples=EXAMPLES,
         closing=CLOSING,
     )
-    parser.add_argument("--version", action="version", version=f"dynamo-sim {_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for module in COMMANDS.values():
         importlib.import_module(module).add_parser(subparsers)
@@ -124,13 +125,18 @@ def _drop_pending_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+class _Version(argparse.Action):
+    """Prints the version, which takes longer to find out than most commands take to start."""
 
-    try:
-        return version("dynamo-sim")
-    except PackageNotFoundError:
-        return "(not installed)"
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("dynamo-sim")
+        except PackageNotFoundError:
+            found = "(not installed)"
+        print(f"dynamo-sim {found}")
+        parser.exit()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ class Spec(BaseModel):
         extra="forbid",
         allow_inf_nan=False,
         validate_default=False,
+        defer_build=True,  # most sections are in few scenarios, and their validators take long to build
         json_schema_extra={"additionalProperties": False},
     )
 

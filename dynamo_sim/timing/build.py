@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.timing.polynomial import PolynomialTiming
-from dynamo_sim.timing.profile import ProfileTiming
-from dynamo_sim.timing.profile_source import load_profile
+
+if TYPE_CHECKING:
+    from dynamo_sim.timing.profile import ProfileTiming
 
 
 class TimingArgs(Protocol):
@@ -45,6 +46,10 @@ def build_timing(args: TimingArgs) -> PassTiming:
         )
     timing: PolynomialTiming | ProfileTiming
     if args.planner_profile_data is not None:
+        # Imported where they are used: most runs have no profile, and each of them would start later.
+        from dynamo_sim.timing.profile import ProfileTiming
+        from dynamo_sim.timing.profile_source import load_profile
+
         grid = load_profile(args.planner_profile_data).grid
         timing = ProfileTiming(grid, args.speedup_ratio, args.decode_speedup_ratio)
     else:

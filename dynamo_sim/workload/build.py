@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.workload import Workload
-from dynamo_sim.workload.generated_source import generated_source
 from dynamo_sim.workload.loop import Loop
 from dynamo_sim.workload.source import WorkloadSource
 from dynamo_sim.workload.synthetic import synthetic_source
-from dynamo_sim.workload.trace_source import trace_source
 
 
 def build_source(
@@ -49,6 +47,11 @@ def build_source(
     loop = Loop(cap, ratio, single_worker and cap is not None, ticks, disaggregated)
     if spec.kind == "synthetic":
         return synthetic_source(spec, engine_block_size, loop)
+    # Imported where they are used, so that a run starts sooner.
     if spec.kind == "trace":
+        from dynamo_sim.workload.trace_source import trace_source
+
         return trace_source(spec, loop)
+    from dynamo_sim.workload.generated_source import generated_source
+
     return generated_source(spec, seed, loop)
