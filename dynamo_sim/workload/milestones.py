@@ -21,7 +21,7 @@ class HandoffMilestones:
         destination_activated_ms: the prompt belongs to the decode worker and waits for a place in its batch.
         decode_admit_ms: start of its first decode pass.
         source_released_ms: the prefill worker has given up its copy; may lie after the last token.
-        decode_reused_tokens: most prompt tokens found in the cache at a return after a preemption.
+        decode_reused_tokens: most prompt tokens found in the cache at a return after a preemption; 0 without any.
     """
 
     __slots__ = (
@@ -53,4 +53,4 @@ class HandoffMilestones:
         self.destination_activated_ms: float | None = None
         self.decode_admit_ms: float | None = None
         self.source_released_ms: float | None = None
-        self.decode_reused_tokens = 0
+        self.decode_reused_tokens: int | None = None

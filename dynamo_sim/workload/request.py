@@ -172,5 +172,5 @@ class Request:
         assert milestones is not None
         if milestones.decode_admit_ms is None:
             milestones.decode_admit_ms = now_ms
-        if reused_tokens > milestones.decode_reused_tokens:
+        if milestones.decode_reused_tokens is None or reused_tokens > milestones.decode_reused_tokens:
             milestones.decode_reused_tokens = reused_tokens
