@@ -107,7 +107,8 @@ class Fleet:
         """Add a worker and return its id."""
         worker_id = self._next_id
         self._next_id += 1
-        self.workers[worker_id] = Worker(worker_id, self._make_scheduler(worker_id))
+        hands_over = self.stage is Stage.PREFILL
+        self.workers[worker_id] = Worker(worker_id, self._make_scheduler(worker_id), hands_over)
         self._active = None
         return worker_id
 
@@ -139,7 +140,10 @@ class Fleet:
             self.busy_count -= 1
         worker.scheduler.close()
         lost = [*worker.scheduler.live_requests(), *(request for request, _ in (step.finals if step else ()))]
+        lost += worker.scheduler.handoffs.requests()
         for request in lost:
+            if request.outcome is not None:
+                continue  # it has its answer; only its copy was kept here
             request.outcome = Outcome.FAILED
             request.ended_ms = now_ms
             request.forget_tokens_after(now_ms, step.start_ms if step is not None else now_ms)

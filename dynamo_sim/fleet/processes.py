@@ -37,21 +37,22 @@ class WorkerProcess:
 
     Attributes:
         worker: the worker, with the step it is busy with.
+        coordinator: where it reports.
         inbox: requests that will arrive here, by time, where they are known before they do.
     """
 
-    __slots__ = ("_clock", "_coordinator", "_timer", "inbox", "worker")
+    __slots__ = ("_clock", "_timer", "coordinator", "inbox", "worker")
 
     def __init__(self, clock: Clock, worker: Worker, coordinator: Coordinator) -> None:
         self.worker = worker
         self.inbox: deque[Request] = deque()
         self._clock = clock
-        self._coordinator = coordinator
+        self.coordinator = coordinator
         self._timer = clock.timer()
         clock.start(self._run())
 
     def _run(self) -> Generator[Event, None, None]:
-        pass_due = self._coordinator.pass_due
+        pass_due = self.coordinator.pass_due
         while True:
             yield self._timer
             self._timer.again()
@@ -94,6 +95,7 @@ class StartupProcess:
         ready_ms: when the startup is over.
         order: its place among the events of that time.
         is_reported: whether the coordinator knows already that it is over.
+        coordinator: where it reports.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class StartupProcess:
         self.order = order
         self.is_reported = False
         self._clock = clock
-        self._coordinator = coordinator
+        self.coordinator = coordinator
         self._process = clock.start(self._run())
 
     def _run(self) -> Generator[Event, None, None]:
@@ -114,7 +116,7 @@ class StartupProcess:
         except simpy.Interrupt:
             if not ready.processed:
                 yield ready
-        self._coordinator.startup_due(self)
+        self.coordinator.startup_due(self)
 
     def cancel(self) -> None:
         """Cancel the startup."""

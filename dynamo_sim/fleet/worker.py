@@ -10,13 +10,20 @@ from dynamo_sim.workload.request import Outcome, Request
 
 
 class Worker:
-    """One worker: its scheduler and what it is busy with."""
+    """One worker: its scheduler and what it is busy with.
 
-    __slots__ = ("id", "in_flight", "scheduler", "step")
+    Args:
+        worker_id: its id.
+        scheduler: its engine.
+        hands_over: whether its requests go on elsewhere when they end here: it is a prefill worker.
+    """
 
-    def __init__(self, worker_id: int, scheduler: Scheduler) -> None:
+    __slots__ = ("hands_over", "id", "in_flight", "scheduler", "step")
+
+    def __init__(self, worker_id: int, scheduler: Scheduler, hands_over: bool = False) -> None:
         self.id = worker_id
         self.scheduler = scheduler
+        self.hands_over = hands_over
         self.step: Step | None = None
         self.in_flight = 0
 
@@ -28,7 +35,9 @@ class Worker:
     @property
     def is_drained(self) -> bool:
         """Whether nothing is left to do here."""
-        return self.step is None and not self.in_flight and not self.scheduler.request_count
+        if self.step is not None or self.in_flight or self.scheduler.request_count:
+            return False
+        return self.scheduler.handoffs.is_empty
 
     def receive(self, request: Request) -> None:
         """Take a request into the queue."""
@@ -49,6 +58,8 @@ class Worker:
             return []
         finals = step.finals
         self.in_flight -= len(finals)
+        if self.hands_over:
+            return finals
         for request, rejected in finals:
             request.outcome = Outcome.REJECTED if rejected else Outcome.COMPLETED
             request.ended_ms = now_ms

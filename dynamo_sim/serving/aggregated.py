@@ -12,7 +12,7 @@ from dynamo_sim.clock import Clock, Phase
 from dynamo_sim.engine.step import FIRST_TOKEN, REJECTED, Step
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.collector import Collector
-from dynamo_sim.fleet.fleet import Fleet, TargetEffect
+from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.processes import StartupProcess, WorkerProcess
 from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.routing.router import Dispatch, Router
@@ -394,9 +394,10 @@ class AggregatedServing:
     def _end_ticks(self) -> None:
         self.traffic = self.pool.traffic = self.pool.passes = None
 
-    def apply_target(self, target: int) -> TargetEffect:
-        """Scale to ``target`` workers."""
-        return self.pool.apply_target(target)
+    def apply_targets(self, prefill: int | None, decode: int | None) -> None:
+        """Scale to ``decode`` workers; there is no prefill fleet."""
+        if decode is not None:
+            self.pool.apply_target(decode)
 
     def metrics(self) -> dict[str, Any]:
         """What the fleet shows a planner now; empties the buffers."""

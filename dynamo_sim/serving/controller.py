@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from dynamo_sim.fleet.fleet import TargetEffect
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.serving.pool import Pool
 
 
 class ControlledFleet(Protocol):
-    """What a controller can do with the fleet while it is asked."""
+    """What a controller can do with a run while it is asked."""
 
     def metrics(self) -> dict[str, Any]:
         """What the fleet shows a planner now (`spec 01, 11`); empties the buffers."""
 
-    def apply_target(self, target: int) -> TargetEffect:
-        """Scale to ``target`` workers."""
+    def apply_targets(self, prefill: int | None, decode: int | None) -> None:
+        """Scale to so many workers; None for no target.
+
+        A run with one fleet has only the second (`spec 01, 10`). In one with two fleets, one target alone sets the
+        other fleet to all workers that it has now (`spec 07, 11`).
+        """
 
 
 class ServedFleet(ControlledFleet, Protocol):
@@ -94,26 +98,26 @@ class ScriptedTargets(PlainController):
 
     Args:
         plan: (time in ms, target count or None to do nothing), any order; of several targets at one time the
-            last one counts.
+            last one counts. With two fleets, of the decode fleet.
+        prefill_plan: the same for the prefill fleet, where there is one.
     """
 
     wants_passes = False
 
-    def __init__(self, plan: list[tuple[float, int | None]]) -> None:
-        self._targets: dict[float, int | None] = {}
-        for at_ms, target in plan:
-            if target is not None or at_ms not in self._targets:
-                self._targets[at_ms] = target
-        self._times = sorted(self._targets)
+    def __init__(
+        self, plan: list[tuple[float, int | None]], prefill_plan: Sequence[tuple[float, int | None]] = ()
+    ) -> None:
+        self._decode = {at_ms: target for at_ms, target in plan if target is not None}
+        self._prefill = {at_ms: target for at_ms, target in prefill_plan if target is not None}
+        self._times = sorted({at_ms for at_ms, _ in (*plan, *prefill_plan)})
         self._next = 0
 
     def first_tick_ms(self) -> float | None:
         return self._times[0] if self._times else None
 
     def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
-        target = self._targets[self._times[self._next]]
-        if target is not None:
-            fleet.apply_target(target)
+        at_ms = self._times[self._next]
+        fleet.apply_targets(self._prefill.get(at_ms), self._decode.get(at_ms))
         self._next += 1
         return self._times[self._next] if self._next < len(self._times) else None
 

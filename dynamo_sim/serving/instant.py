@@ -9,11 +9,12 @@ from typing import TypeVar
 
 from dynamo_sim.clock import Clock, Phase
 from dynamo_sim.fleet.processes import EventOrder, StartupProcess, WorkerProcess
+from dynamo_sim.serving.transfer import TransferProcess
 
-Due = WorkerProcess | StartupProcess
+Due = WorkerProcess | StartupProcess | TransferProcess
 """A process whose time has come."""
 
-D = TypeVar("D", WorkerProcess, StartupProcess)
+D = TypeVar("D", WorkerProcess, StartupProcess, TransferProcess)
 
 
 class RoundStep(IntEnum):

@@ -53,11 +53,10 @@ class PlannerController(PlainController):
         missing = [key for key in ANSWER_KEYS if key not in answer]
         if missing:
             raise SimulationError(f"{place} lacks {', '.join(missing)}: {shown(answer, 100)}")
-        _, target = (_target(answer[key], f"{place}: {key}") for key in ANSWER_KEYS[:2])
+        prefill, decode = (_target(answer[key], f"{place}: {key}") for key in ANSWER_KEYS[:2])
         following = answer["next_tick_ms"]
         next_ms = None if following is None else _time_ms(following, f"{place}: next_tick_ms")
-        if target is not None:
-            fleet.apply_target(target)
+        fleet.apply_targets(prefill, decode)
         return next_ms
 
 

@@ -258,21 +258,32 @@ class Pool:
     def hand_over(self, dispatches: Iterable[Dispatch]) -> bool:
         """Give requests to their workers, in this order; whether there were any."""
         now, fleet, any_at_all = self.clock.now, self.fleet, False
-        for request, worker_id, hit_rate in dispatches:
+        for dispatch in dispatches:
+            request, worker_id, _ = dispatch
             any_at_all = True
-            if hit_rate is not None and self.traffic is not None:
-                self.traffic.routed(hit_rate)
-            process = self.processes[worker_id]
-            if self._instant.round == 1:  # a pass that ends now has ended before anybody arrives
+            process = self.interrupted(worker_id)
+            self.deliver(process, now)  # who came before stands before it
+            fleet.dispatch(worker_id, request)
+            self.note_dispatch(dispatch)
+        return any_at_all
+
+    def note_dispatch(self, dispatch: Dispatch) -> None:
+        """Note for whoever watches that a request has come to a worker."""
+        if dispatch.hit_rate is not None and self.traffic is not None:
+            self.traffic.routed(dispatch.hit_rate)
+        if self.tallies is not None:
+            self.tallies[dispatch.worker_id].dispatched(dispatch.request, self.clock.now)
+
+    def interrupted(self, worker_id: int) -> WorkerProcess:
+        """A worker to which something comes now: a stretch of it ends with the pass in progress."""
+        process, now = self.processes[worker_id], self.clock.now
+        if process.worker.step is not None:
+            if self._instant.round == 1:  # a pass that ends now has ended before anything comes
                 ended = process.end_at(now)
                 if ended is not None:
                     self.complete(process.worker, ended)
-            self.deliver(process, now)  # who came before stands before it
-            fleet.dispatch(worker_id, request)
             process.cut(math.nextafter(now, math.inf))
-            if self.tallies is not None:
-                self.tallies[worker_id].dispatched(request, now)
-        return any_at_all
+        return process
 
     def deliver(self, process: WorkerProcess, now_ms: float) -> None:
         """Let the requests of an inbox in that have arrived by now."""
