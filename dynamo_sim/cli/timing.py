@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 WIDEST_LINE = 110
 NOISE = 0.02
 MANY = 1e15
+MOST_DRAWN = 1e300
+"""Axes leave a margin around their values, and need differences of them."""
 
 
 EXAMPLES = (
@@ -56,27 +58,35 @@ def handle(arguments: argparse.Namespace) -> int:
         ScenarioError: FILE holds no usable profile.
     """
     from dynamo_sim.files.output import check_file_of_option, check_picture_of_option
+    from dynamo_sim.text import printable
     from dynamo_sim.timing.profile_source import load_profile
 
     if arguments.png is not None:
         check_picture_of_option("--png", arguments.png)
     if arguments.save is not None:
-        check_file_of_option("--save", arguments.save)
+        check_file_of_option("--save", arguments.save, ".npz")
     profile = load_profile(arguments.profile, arguments.tp)
-    print("\n".join(describe(profile)))
+    for line in describe(profile):
+        print(printable(line))
     if arguments.png is not None:
+        import numpy as np
+
+        from dynamo_sim.errors import ScenarioError
         from dynamo_sim.files.output import save_figure
         from dynamo_sim.report.plots.timing import profile_figure
+        from dynamo_sim.timing.profile_grid import ARRAYS
 
+        if max(np.abs(getattr(profile.grid, name)).max() for name in ARRAYS) > MOST_DRAWN:
+            raise ScenarioError(f"--png: the profile has values above {MOST_DRAWN:g}, which cannot be drawn")
         figure = profile_figure(profile, _title(arguments.profile, profile))
         save_figure(figure, "--png", arguments.png, dpi=110)
-        print(f"Picture: {arguments.png}")
+        print(printable(f"Picture: {arguments.png}"))
     if arguments.save is not None:
         from dynamo_sim.files.output import file_of_option
 
         with file_of_option("--save", arguments.save) as draft:
             profile.grid.save(draft)
-        print(f"Profile: {arguments.save}")
+        print(printable(f"Profile: {arguments.save}"))
     return DONE
 
 

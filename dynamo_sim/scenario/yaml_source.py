@@ -116,12 +116,16 @@ class _YamlReader:
     def _place(self, node: yaml.Node) -> str:
         return f"{self._name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
 
+    def _refuse(self, node: yaml.Node, path: Path, problem: str) -> None:
+        where = f"{dotted(path)}: " if path else ""
+        self._problems.append(f"{self._place(node)}: {where}{problem}")
+
     def _value(self, node: yaml.Node, path: Path, aliased: bool) -> Any:
         self._source.values[path] = self._place(node)
         if len(path) > MAX_DEPTH:
             raise ScenarioError(f"{self._place(node)}: nested too deeply, more than {MAX_DEPTH} levels")
         if node.tag not in _TAGS:
-            self._problems.append(f"{self._place(node)}: {dotted(path)}: the tag {node.tag!r} is not allowed")
+            self._refuse(node, path, f"the tag {node.tag!r} is not allowed")
             return None
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
@@ -164,22 +168,21 @@ class _YamlReader:
     def _key(self, node: yaml.Node, path: Path) -> str | None:
         key: Hashable = with_whole_letters(node.value) if isinstance(node, yaml.ScalarNode) else None
         if not isinstance(key, str) or key == "":
-            where = f"{dotted(path)}: " if path else ""
-            self._problems.append(f"{self._place(node)}: {where}found a key that is not a word")
+            self._refuse(node, path, "found a key that is not a word")
             return None
         return key
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
         text = with_whole_letters(node.value)
         if text is None:
-            self._problems.append(f"{self._place(node)}: {dotted(path)}: {HALF_A_LETTER}")
+            self._refuse(node, path, HALF_A_LETTER)
             return None
         if node.style is not None or (node.tag == _TEXT and _has_tag(node)):
             return text
         try:
             return plain_scalar(text)
         except ValueError:
-            self._problems.append(f"{self._place(node)}: {dotted(path)}: the number is too long")
+            self._refuse(node, path, "the number is too long")
             return None
 
 

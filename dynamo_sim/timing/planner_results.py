@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynamo_sim.text import cut, plain_number, printable, shown
 from dynamo_sim.timing.profile_grid import ARRAYS, Floats, ProfileGrid
 from dynamo_sim.timing.profile_points import decode_grid, sorted_curve
+
+MOST_USAGE = 2.0
+"""A profiler may find somewhat more in use than its estimate of the pool; percentages are refused."""
+
+MOST_TOKENS = 1e300
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -50,11 +56,22 @@ def convert(prefill: Arrays, decode: Arrays, tp: int | None) -> tuple[ProfileGri
     prefill_row = _row(prefill, PREFILL_ARRAYS, tp)
     decode_row = _row(decode, DECODE_ARRAYS, tp)
     isl, ttft_ms = sorted_curve(prefill_row["prefill_isl"], prefill_row["prefill_ttft"])
-    active = decode_row["x_kv_usage"] * decode_row["max_kv_tokens"][0]
+    pool_tokens = float(decode_row["max_kv_tokens"][0])
+    if pool_tokens <= 0:
+        raise ValueError(f"max_kv_tokens is {plain_number(pool_tokens)}; must be above 0")
+    share = decode_row["x_kv_usage"]
+    if not 0 <= share.min() <= share.max() <= MOST_USAGE:
+        wrong = share.min() if share.min() < 0 else share.max()
+        raise ValueError(
+            f"x_kv_usage is the share of the KV pool in use, from 0 to 1, but has the value {wrong:g}"
+        )
+    if pool_tokens > MOST_TOKENS:
+        raise ValueError(f"max_kv_tokens is {pool_tokens:g}, which is no finite number of tokens")
+    active = share * pool_tokens
     context, itl_ms = decode_row["y_context_length"], decode_row["z_itl"]
     grid = ProfileGrid(isl, ttft_ms, *decode_grid(active, context, itl_ms))
-    labels = {name: str(decode_row[name][0]) for name in _LABELS if name in decode_row}
-    labels["profiled KV pool"] = f"{decode_row['max_kv_tokens'][0]:,.0f} tokens"
+    labels = {name: cut(printable(str(decode_row[name][0]))) for name in _LABELS if name in decode_row}
+    labels["profiled KV pool"] = f"{pool_tokens:,.0f} tokens"
     return grid, np.stack([active, context, itl_ms], axis=1), labels
 
 
@@ -63,7 +80,16 @@ def _row(arrays: Arrays, names: tuple[str, ...], tp: int | None) -> dict[str, np
     missing = [name for name in names if name not in arrays]
     if missing:
         raise ValueError(f"{', '.join(missing)} missing")
-    by_row = {name: np.atleast_2d(arrays[name]) for name in (*names, *_LABELS) if name in arrays}
+    for name in names:
+        if arrays[name].dtype.kind not in "iuf":
+            raise ValueError(f"{name} holds {arrays[name].dtype}, not numbers")
+        if arrays[name].ndim > 2:
+            raise ValueError(f"{name} must have at most 2 dimensions, not {arrays[name].ndim}")
+    by_row = {
+        name: np.atleast_2d(arrays[name])
+        for name in (*names, *_LABELS)
+        if name in arrays and (name in names or (arrays[name].size > 0 and arrays[name].ndim <= 2))
+    }
     lengths = {name: values.shape[0] for name, values in by_row.items() if name in names}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"different numbers of rows: {', '.join(f'{k} {v}' for k, v in lengths.items())}")
@@ -82,7 +108,7 @@ def _row(arrays: Arrays, names: tuple[str, ...], tp: int | None) -> dict[str, np
 def _which_row(sizes: npt.NDArray[Any] | None, rows: int, tp: int | None) -> int:
     if rows == 1 and tp is None:
         return 0
-    known = [] if sizes is None else [int(size) for size in sizes.ravel()]
+    known = [] if sizes is None else _whole_numbers(sizes.ravel())
     if len(known) != rows:
         if rows == 1:
             return 0  # no labels: nothing says that it is another size
@@ -97,3 +123,9 @@ def _which_row(sizes: npt.NDArray[Any] | None, rows: int, tp: int | None) -> int
     if tp not in known:
         raise ValueError(f"no measurements of tensor-parallel size {tp}, only of {known}")
     return known.index(tp)
+
+
+def _whole_numbers(sizes: npt.NDArray[Any]) -> list[int]:
+    if sizes.dtype.kind not in "iuf" or not (np.isfinite(sizes) & (sizes == np.floor(sizes))).all():
+        raise ValueError(f"tp must hold whole numbers, found {shown(sizes.tolist())}")
+    return [int(size) for size in sizes]

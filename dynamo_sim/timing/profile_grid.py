@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,8 +74,8 @@ class ProfileGrid:
         arrays: dict[str, Floats] = {}
         for name in ARRAYS:
             try:
-                arrays[name] = np.asarray(values[name], dtype=np.float64)
-            except (TypeError, ValueError):
+                arrays[name] = _of_numbers(values[name])
+            except (TypeError, ValueError, OverflowError):
                 expected = "rows of equal length" if name == "decode_itl" else "a list"
                 raise ValueError(f"{name} must be {expected} of numbers") from None
         return cls(**arrays)
@@ -95,8 +96,9 @@ class ProfileGrid:
 
     def save(self, path: str | Path) -> None:
         """Write the grid as an npz file that the reference reads, too."""
-        with open(path, "wb") as out:  # np.savez would add .npz to the name of a path
-            np.savez(out, **{name: getattr(self, name) for name in ARRAYS})
+        archive = io.BytesIO()  # a device cannot be written here and there, as np.savez does
+        np.savez(archive, **{name: getattr(self, name) for name in ARRAYS})
+        Path(path).write_bytes(archive.getvalue())
 
     def _check_values(self, name: str, dimensions: int) -> None:
         array: Floats = getattr(self, name)
@@ -120,3 +122,19 @@ class ProfileGrid:
                 f"{name} must rise from value to value, but {axis[at + 1]:g} follows {axis[at]:g} "
                 f"(values {at + 1} and {at + 2})"
             )
+        if axis[0] < 0:
+            raise ValueError(f"{name} counts tokens, but begins at {axis[0]:g}")
+
+
+def _of_numbers(values: Any) -> Floats:
+    """Numbers as an array; texts that look like numbers, and true and false, are none."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf" or _has_bool(values):
+        raise TypeError
+    return array.astype(np.float64)
+
+
+def _has_bool(values: Any) -> bool:
+    if isinstance(values, list | tuple):
+        return any(map(_has_bool, values))
+    return isinstance(values, bool)

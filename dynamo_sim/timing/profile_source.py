@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import yaml
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.files.input import refuse_all_but_files
 from dynamo_sim.timing import layer_results, planner_results
+from dynamo_sim.timing.npz import NpzArrays, read_npz
 from dynamo_sim.timing.profile_grid import Floats, ProfileGrid
-
-NpzArrays = dict[str, npt.NDArray[Any]]
-
-MAX_BYTES = 64 << 20
-"""Most bytes of an npz file, unpacked; the largest profiles known have less than one million."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +56,10 @@ def load_profile(source: str | Path | Mapping[str, Any], tp: int | None = None) 
         problem = (
             "there is no such file" if str(error.filename) == str(path) else f"{error.filename} is missing"
         )
-    except (ValueError, OSError, KeyError, yaml.YAMLError) as error:
-        problem = f"no column or operator {error}" if isinstance(error, KeyError) else str(error)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except (ValueError, ScenarioError) as error:
+        problem = str(error)
     raise ScenarioError(f'Failed to load planner_profile_data from "{path}": {problem}')
 
 
@@ -78,7 +70,7 @@ def _native(grid: ProfileGrid, *files: Path) -> Profile:
 
 
 def _from_file(path: Path, tp: int | None) -> Profile:
-    arrays = _read_npz(path)
+    arrays = read_npz(path)
     kind = planner_results.kind_of(arrays)
     if kind == "grid":
         _expect_no_size(tp)
@@ -86,7 +78,7 @@ def _from_file(path: Path, tp: int | None) -> Profile:
     if kind is None:
         raise ValueError(f"no timing profile; it holds {', '.join(arrays) or 'nothing'}")
     partner = _partner(path, kind)
-    pair = {kind: (path, arrays), _other(kind): (partner, _read_npz(partner))}
+    pair = {kind: (path, arrays), _other(kind): (partner, read_npz(partner))}
     return _from_pair(*pair["prefill"], *pair["decode"], tp)
 
 
@@ -97,7 +89,7 @@ def _from_folder(folder: Path, tp: int | None) -> Profile:
         return Profile(grid, points, labels, (folder,))
     found: dict[str, list[tuple[Path, NpzArrays]]] = {"grid": [], "prefill": [], "decode": []}
     for file in sorted([*folder.glob("*.npz"), *folder.glob("selected_*_interpolation/raw_data.npz")]):
-        arrays = _read_npz(file)
+        arrays = read_npz(file)
         kind = planner_results.kind_of(arrays)
         if kind is not None:
             found[kind].append((file, arrays))
@@ -147,52 +139,3 @@ def _partner(path: Path, kind: str) -> Path:
     raise ValueError(
         f"holds {kind} measurements only, and no file named like it holds the {_other(kind)} ones"
     )
-
-
-def _read_npz(path: Path) -> NpzArrays:
-    """The arrays of an npz file; how large they are is looked up before they are read.
-
-    Raises:
-        ValueError: it is no npz file of numbers, or holds more of them than any profile.
-        OSError: it cannot be read, or is no file.
-    """
-    refuse_all_but_files(path)
-    if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path.name} is no npz file")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            _refuse_huge(path, archive)
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (EOFError, ValueError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        if isinstance(error, _Huge):
-            raise
-        raise ValueError(f"{path.name} is no npz file of numbers ({error})") from error
-
-
-class _Huge(ValueError):
-    """An npz file claims more than any profile has."""
-
-
-def _refuse_huge(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raise `_Huge` for files that unpack, or arrays that unfold, to more than `MAX_BYTES` together."""
-    unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > MAX_BYTES:
-        raise _Huge(f"{path.name} unpacks to {unpacked:,} bytes; a profile has at most {MAX_BYTES:,}")
-    for member in archive.infolist():
-        if not member.filename.endswith(".npy"):
-            continue
-        with archive.open(member) as file:
-            version = np.lib.format.read_magic(file)
-            read_header = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }.get(version)
-            if read_header is None:
-                raise ValueError(f"{member.filename} is of version {version[0]}.{version[1]}")
-            shape, _, kind = read_header(file)
-        claimed = math.prod(shape) * kind.itemsize
-        if claimed > member.file_size:
-            raise _Huge(
-                f"{path.name} is damaged: {member.filename} claims {claimed:,} bytes and has {member.file_size:,}"
-            )
