@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 from dynamo_sim.engine.build import scheduler_factory
@@ -19,6 +20,16 @@ workload: {kind: synthetic, input_tokens: 100, output_tokens: 4, request_count: 
 report: {plots: false, requests_format: csv}
 """
 """A scenario that takes no time."""
+
+
+def heed_signals() -> None:
+    """Run in a child process before it starts: forget which signals it inherited as ignored.
+
+    Those are SIGHUP under nohup, and SIGINT where a shell runs the tests in the background. The command line leaves
+    ignored signals alone, so a test that sends one would wait without end.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def fleet(workers: int = 1, visible: bool = True, **engine: Any) -> Fleet:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WIDEST_LINE = 110
 NOISE = 0.02
 MANY = 1e15
-MOST_DRAWN = 1e300
+MAX_DRAWN = 1e300
 """Axes leave a margin around their values, and need differences of them."""
 
 
@@ -76,8 +76,8 @@ def handle(arguments: argparse.Namespace) -> int:
         from dynamo_sim.report.plots.timing import profile_figure
         from dynamo_sim.timing.profile_grid import ARRAYS
 
-        if max(np.abs(getattr(profile.grid, name)).max() for name in ARRAYS) > MOST_DRAWN:
-            raise ScenarioError(f"--png: the profile has values above {MOST_DRAWN:g}, which cannot be drawn")
+        if max(np.abs(getattr(profile.grid, name)).max() for name in ARRAYS) > MAX_DRAWN:
+            raise ScenarioError(f"--png: the profile has values above {MAX_DRAWN:g}, which cannot be drawn")
         figure = profile_figure(profile, _title(arguments.profile, profile))
         save_figure(figure, "--png", arguments.png, dpi=110)
         print(printable(f"Picture: {arguments.png}"))

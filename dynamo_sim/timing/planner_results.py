@@ -17,10 +17,10 @@ from dynamo_sim.text import cut, plain_number, printable, shown
 from dynamo_sim.timing.profile_grid import ARRAYS, Floats, ProfileGrid
 from dynamo_sim.timing.profile_points import decode_grid, sorted_curve
 
-MOST_USAGE = 2.0
+MAX_USAGE = 2.0
 """A profiler may find somewhat more in use than its estimate of the pool; percentages are refused."""
 
-MOST_TOKENS = 1e300
+MAX_TOKENS = 1e300
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -60,12 +60,12 @@ def convert(prefill: Arrays, decode: Arrays, tp: int | None) -> tuple[ProfileGri
     if pool_tokens <= 0:
         raise ValueError(f"max_kv_tokens is {plain_number(pool_tokens)}; must be above 0")
     share = decode_row["x_kv_usage"]
-    if not 0 <= share.min() <= share.max() <= MOST_USAGE:
+    if not 0 <= share.min() <= share.max() <= MAX_USAGE:
         wrong = share.min() if share.min() < 0 else share.max()
         raise ValueError(
             f"x_kv_usage is the share of the KV pool in use, from 0 to 1, but has the value {wrong:g}"
         )
-    if pool_tokens > MOST_TOKENS:
+    if pool_tokens > MAX_TOKENS:
         raise ValueError(f"max_kv_tokens is {pool_tokens:g}, which is no finite number of tokens")
     active = share * pool_tokens
     context, itl_ms = decode_row["y_context_length"], decode_row["z_itl"]

@@ -22,6 +22,7 @@ from dynamo_sim.cli.progress import RunProgress
 from dynamo_sim.errors import ScenarioError, SimulationError, TraceError
 from dynamo_sim.report import saving
 from dynamo_sim.scenario import Scenario, load_scenario
+from tests.helpers import heed_signals
 
 ROOT = Path(__file__).parents[2]
 
@@ -468,6 +469,7 @@ def start(*arguments: str, **more: Any) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONUNBUFFERED", None)  # buffered output is what meets a full disk only at the end
     options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    options.setdefault("preexec_fn", heed_signals)
     return subprocess.Popen([sys.executable, *arguments], text=True, env=environment, **options)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dynamo_sim import cli
 from dynamo_sim.errors import ScenarioError
-from tests.helpers import DEMO
+from tests.helpers import DEMO, heed_signals
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,6 +59,7 @@ def test_a_signal_that_python_drops_still_ends_the_run(
         capture_output=True,
         text=True,
         timeout=60,
+        preexec_fn=heed_signals,
     )
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", f"{words}\n")
     assert [path.name for path in Path().iterdir()] == ["demo.yaml"]
