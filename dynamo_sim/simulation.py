@@ -158,7 +158,7 @@ def _run(
     spec = scenario.fleet
     startup_s = args.startup_time if spec.startup is None else spec.expected_startup_s
     fleet = Fleet(Stage.AGGREGATED, factory, spec.workers, startup_s)
-    collector = Collector(record_passes=scenario.report.passes)
+    collector = Collector(record_passes=scenario.report.passes, gpus_per_worker=args.gpus_per_worker)
     serving: SingleWorkerServing | AggregatedServing
     if single:
         serving = SingleWorkerServing(
@@ -197,7 +197,6 @@ def _run(
     with _garbage_collection_paused():
         serving.run()
     records = collector.records
-    records.gpus_per_worker = args.gpus_per_worker
     if controller is not None:
         records.decisions, records.readings = controller.decision_rows(), controller.readings()
     notes = [] if controller is None else [*controller.warnings, *controller.notes(records.end_ms)]

@@ -30,6 +30,10 @@ ROWS = (
     ("duration (s)", "duration_ms", "{:,.2f}"),
     ("peak workers", "peak_workers", "{:,.0f}"),
     ("mean workers", "mean_workers", "{:,.1f}"),
+    ("peak prefill workers", "peak_prefill_workers", "{:,.0f}"),
+    ("mean prefill workers", "mean_prefill_workers", "{:,.1f}"),
+    ("peak decode workers", "peak_decode_workers", "{:,.0f}"),
+    ("mean decode workers", "mean_decode_workers", "{:,.1f}"),
     ("scale changes", "scale_changes", "{:,.0f}"),
     ("GPU hours", "gpu_hours", "{:,.3f}"),
 )
@@ -49,11 +53,16 @@ FRAME = 3
 
 
 def fleet_figures(result: RunResult) -> dict[str, float]:
-    """Figures that no summary has: the size of the fleet."""
-    from dynamo_sim.report.fleet_use import fleet_use
-
-    use = fleet_use(result.records.fleet, result.end_ms)
-    return {"peak_workers": use.most, "mean_workers": use.mean}
+    """Figures that no summary has: the sizes of the fleets."""
+    uses = result.fleet_uses
+    if len(uses) == 1:
+        (use,) = uses.values()
+        return {"peak_workers": use.most, "mean_workers": use.mean}
+    return {
+        f"{statistic}_{name}_workers": value
+        for name, use in uses.items()
+        for statistic, value in (("peak", use.most), ("mean", use.mean))
+    }
 
 
 def figures_of(results: Sequence[tuple[str, RunResult]]) -> list[tuple[str, list[str]]]:

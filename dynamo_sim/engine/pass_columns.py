@@ -65,6 +65,18 @@ def pass_columns(logs: Sequence[PassLog]) -> Columns:
     return columns
 
 
+def joined_by_end(parts: Sequence[Columns]) -> Columns:
+    """The passes of several fleets, in order of their ends, with the place of the fleet in ``parts`` as ``fleet``.
+
+    Passes of one end keep the order of the fleets.
+    """
+    names = list(parts[0])
+    fleet = np.repeat(np.arange(len(parts)), [len(part["end_ms"]) for part in parts])
+    order = np.argsort(np.concatenate([part["end_ms"] for part in parts]), kind="stable")
+    whole = {name: np.concatenate([part[name] for part in parts])[order] for name in names}
+    return {"fleet": fleet[order], **whole}
+
+
 def _joined(parts: Iterable[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.concatenate([np.empty(0, dtype), *parts])
 

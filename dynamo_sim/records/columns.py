@@ -47,6 +47,11 @@ class RequestColumns:
         def counts(name: str) -> Ints:
             return np.fromiter(map(attrgetter(name), requests), np.int64, len(requests))
 
+        reused = counts("reused_tokens")
+        if requests and requests[0].handoff is not None:  # the largest reuse on both sides (`spec 07, 14`)
+            there = (r.handoff.decode_reused_tokens or 0 if r.handoff is not None else 0 for r in requests)
+            reused = np.maximum(reused, np.fromiter(there, np.int64, len(requests)))
+
         return cls(
             arrival_ms=times("arrival_ms"),
             first_admit_ms=times("first_admit_ms"),
@@ -58,7 +63,7 @@ class RequestColumns:
             output_tokens=counts("output_tokens"),
             emitted_tokens=counts("emitted_tokens"),
             first_reused_tokens=counts("first_reused_tokens"),
-            reused_tokens=counts("reused_tokens"),
+            reused_tokens=reused,
             preemptions=counts("preemptions"),
         )
 

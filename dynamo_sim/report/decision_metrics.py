@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dynamo_sim.metric_catalogue import METRICS
 from dynamo_sim.records.readings import Reading
+from dynamo_sim.records.records import FLEET
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,12 +46,20 @@ class Series:
     limits: tuple[tuple[str, NDArray[np.float64]], ...]
 
 
-def metric_groups(result: RunTables) -> list[list[Series]]:
-    """The metrics that were read, those of one unit and the same thresholds together, those with thresholds first."""
-    frame = result.decisions
+def metric_groups(result: RunTables, fleet: str = FLEET) -> list[list[Series]]:
+    """The metrics that were read to scale a fleet, those of one unit and the same thresholds together.
+
+    Those with thresholds come first.
+    """
+    frame = result.decisions_of(fleet)
     known = {reading.name: reading for reading in result.records.readings}
     names = [column.removeprefix(PREFIX) for column in frame.columns if column.startswith(PREFIX)]
-    names = [name for name in names if frame[PREFIX + name].dtype.kind == "f"]
+    names = [
+        name
+        for name in names
+        if frame[PREFIX + name].dtype.kind == "f"
+        and ("fleet" not in frame or frame[PREFIX + name].notna().any())
+    ]
     declared = {
         name: [f"{name} {word}" for word in THRESHOLD_WORDS if f"{name} {word}" in names] for name in names
     }

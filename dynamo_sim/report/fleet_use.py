@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -42,12 +42,22 @@ def fleet_use(history: Sequence[FleetChange], end_ms: float) -> FleetUse:
     )
 
 
-def fleet_line(use: FleetUse, gpu_hours: float) -> str:
-    """``Fleet: 2 to 15 workers, 9.3 on average, 5 changes, 1.83 GPU hours``; empty where it never changed."""
+def fleet_line(uses: Mapping[str, FleetUse], gpu_hours: float) -> str:
+    """The sizes of all fleets, by name; empty where one fleet never changed.
+
+    ``Fleet: 2 to 15 workers, 9.3 on average, 5 changes, 1.83 GPU hours``
+    ``Prefill: 2 workers; decode: 2 to 6 workers, 4.1 on average, 3 changes; 1.83 GPU hours``
+    """
+    texts = {name: _size_text(use) for name, use in uses.items()}
+    if len(uses) < 2:
+        changing = [text for name, text in texts.items() if uses[name].changes]
+        return f"Fleet: {changing[0]}, {gpu_hours:,.2f} GPU hours" if changing else ""
+    fleets = "; ".join(f"{name}: {text}" for name, text in texts.items())
+    return f"{fleets[:1].upper()}{fleets[1:]}; {gpu_hours:,.2f} GPU hours"
+
+
+def _size_text(use: FleetUse) -> str:
     if not use.changes:
-        return ""
+        return f"{use.most:,} worker{'' if use.most == 1 else 's'}"
     changes = f"{use.changes:,} change{'' if use.changes == 1 else 's'}"
-    return (
-        f"Fleet: {use.fewest:,} to {use.most:,} workers, {use.mean:,.1f} on average, {changes}, "
-        f"{gpu_hours:,.2f} GPU hours"
-    )
+    return f"{use.fewest:,} to {use.most:,} workers, {use.mean:,.1f} on average, {changes}"

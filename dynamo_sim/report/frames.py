@@ -11,7 +11,7 @@ import pandas as pd
 from dynamo_sim.engine.pass_columns import Columns
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.fleet_changes import FleetChange
-from dynamo_sim.records.records import RunRecords
+from dynamo_sim.records.records import FleetRecords, RunRecords
 
 UNFINISHED = "unfinished"
 """The outcome of a request that had neither been completed nor rejected when the run ended."""
@@ -54,17 +54,34 @@ def requests_frame(records: RunRecords, columns: RequestColumns) -> pd.DataFrame
     )
 
 
-def passes_frame(columns: Columns) -> pd.DataFrame:
-    """One row a forward pass, in the order in which they ended; columns as in `pass_columns`."""
-    return pd.DataFrame(columns, copy=False)  # a long run has gigabytes of them
+def passes_frame(columns: Columns, fleet_names: Sequence[str] = ()) -> pd.DataFrame:
+    """One row a forward pass, in the order in which they ended; columns as in `pass_columns`.
 
-
-def fleet_frame(changes: list[FleetChange]) -> pd.DataFrame:
-    """One row a change of the fleet, the first being its state at 0.
-
-    Columns: ``at_ms``; how many workers are ``active``, ``starting`` and ``draining`` from then on; ``cause``
-    (`FleetCause`); ``worker_ids``, a tuple of those it happened to.
+    Where there are two fleets, ``fleet`` is the name of the pass's own.
     """
+    frame = pd.DataFrame(columns, copy=False)  # a long run has gigabytes of them
+    if "fleet" in frame:
+        frame["fleet"] = pd.array(np.array(fleet_names, dtype=object)[columns["fleet"]], dtype="string")
+    return frame
+
+
+def fleet_frame(fleets: Sequence[FleetRecords]) -> pd.DataFrame:
+    """One row a change of a fleet, the first being its state at 0; of changes at one time, prefill's come first.
+
+    Columns: ``at_ms``; ``fleet``, its name, where there are two; how many workers are ``active``, ``starting`` and
+    ``draining`` from then on; ``cause`` (`FleetCause`); ``worker_ids``, a tuple of those it happened to.
+    """
+    if len(fleets) < 2:
+        return _changes_frame(fleets[0].changes if fleets else [])
+    frames = []
+    for fleet in fleets:
+        frame = _changes_frame(fleet.changes)
+        frame.insert(1, "fleet", pd.Series(fleet.name, frame.index, dtype="string"))
+        frames.append(frame)
+    return pd.concat(frames).sort_values("at_ms", kind="stable", ignore_index=True)
+
+
+def _changes_frame(changes: Sequence[FleetChange]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "at_ms": np.array([c.at_ms for c in changes], dtype=np.float64),
@@ -84,12 +101,13 @@ _TUPLES = ("added", "cancelled", "marked")
 def decisions_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """One row an evaluation of an autoscaler, in order.
 
-    Columns: ``at_s``; ``loop`` and ``policy``; ``current``, ``desired``, ``stabilised`` and ``target`` workers
-    (missing where the policy does not say); ``reason``; one ``value:NAME`` for each number it read;
-    ``added``, ``cancelled`` and ``marked``, tuples of worker ids; ``hold``; ``events``, a tuple of texts.
+    Columns: ``at_s``; ``fleet``, where there are two; ``loop`` and ``policy``; ``current``, ``desired``, ``stabilised``
+    and ``target`` workers (missing where the policy does not say); ``reason``; one ``value:NAME`` for each number it
+    read; ``added``, ``cancelled`` and ``marked``, tuples of worker ids; ``hold``; ``events``, a tuple of texts.
     """
     frame = pd.DataFrame({"at_s": np.array([row["at_s"] for row in rows], dtype=np.float64)})
-    for name in ("loop", "policy"):
+    about_fleets = ("fleet",) if any("fleet" in row for row in rows) else ()
+    for name in (*about_fleets, "loop", "policy"):
         frame[name] = pd.array([row.get(name) for row in rows], dtype="string")
     for name in _COUNTS:
         counts = [None if row.get(name) is None else int(row[name]) for row in rows]

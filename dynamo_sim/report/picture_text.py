@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynamo_sim.report.fleet_use import fleet_use
 from dynamo_sim.report.plots.style import duration_text
 from dynamo_sim.report.tables import RunTables
 
@@ -50,8 +49,11 @@ def _ttft_over_time(result: RunTables) -> str:
 
 
 def _timeline(result: RunTables) -> str:
-    use = fleet_use(result.records.fleet, result.end_ms)
-    sizes = f"{use.fewest:,} to {use.most:,} workers" if use.changes else f"{use.most:,} workers all the time"
+    sizes = ", ".join(
+        (f"{name}: " if len(result.fleet_uses) > 1 else "")
+        + (f"{use.fewest:,} to {use.most:,} workers" if use.changes else f"{use.most:,} workers all the time")
+        for name, use in result.fleet_uses.items()
+    )
     waited = np.nan_to_num(result.columns.queue_ms)
     return (
         f"Over {duration_text(result.end_ms)}: {len(result.columns):,} arrivals, {sizes}; "
@@ -68,9 +70,9 @@ def _decisions(result: RunTables) -> str:
 
 def _gantt(result: RunTables) -> str:
     passes = result.pass_columns
-    workers = len(np.unique(passes["worker_id"]))
+    workers = sum(len([log for log in fleet.passes if log.ends_ms]) for fleet in result.records.fleets)
     busy_ms = float((passes["end_ms"] - passes["start_ms"]).sum())
-    share = busy_ms / max(result.records.worker_seconds * 1000.0, 1e-9)
+    share = busy_ms / max(sum(fleet.worker_seconds for fleet in result.records.fleets) * 1000.0, 1e-9)
     return (
         f"{len(passes['end_ms']):,} passes, one row for each of {workers:,} workers; "
         f"they computed {min(share, 1.0):.0%} of the time that workers existed."

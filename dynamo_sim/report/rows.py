@@ -41,6 +41,27 @@ def iter_json_lines(records: RunRecords) -> Iterator[str]:
         yield json.dumps(row, separators=(",", ":")) + "\n"
 
 
+def _placement(request: Request, single_worker: bool) -> dict[str, Any]:
+    """Which workers served a request, and the milestones of its handoff (`spec 07, 14`)."""
+    handoff = request.handoff
+    if handoff is None:
+        worker_id = None if single_worker else request.worker_id
+        return {"prefill_worker_idx": None, "decode_worker_idx": worker_id, **dict.fromkeys(HANDOFF_FIELDS)}
+    return {
+        "prefill_worker_idx": handoff.prefill_worker_id,
+        "decode_worker_idx": handoff.decode_worker_id,
+        "prefill_admit_ms": request.first_admit_ms,
+        "source_held_ms": handoff.source_held_ms,
+        "destination_reserved_ms": handoff.destination_reserved_ms,
+        "destination_activated_ms": handoff.destination_activated_ms,
+        "decode_admit_ms": handoff.decode_admit_ms,
+        "source_released_ms": handoff.source_released_ms,
+        "decode_reused_input_tokens": handoff.decode_reused_tokens,
+        "prefill_route_overlap_tokens": handoff.prefill_overlap_tokens,
+        "decode_route_overlap_tokens": handoff.decode_overlap_tokens,
+    }
+
+
 def _row(request: Request, single_worker: bool) -> dict[str, Any]:
     first_ms, last_ms = request.first_token_ms, request.last_token_ms
     ttft_ms = ttst_ms = itl_ms = e2e_ms = None
@@ -66,8 +87,6 @@ def _row(request: Request, single_worker: bool) -> dict[str, Any]:
         "input_length": request.input_tokens,
         "output_length": request.output_tokens,
         "reused_input_tokens": request.reused_tokens,
-        "prefill_worker_idx": None,
-        "decode_worker_idx": None if single_worker else request.worker_id,
-        **dict.fromkeys(HANDOFF_FIELDS),
+        **_placement(request, single_worker),
         "terminal_status": request.outcome.value,
     }

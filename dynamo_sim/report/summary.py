@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynamo_sim.engine.gaps import merged_gaps
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.percentiles import statistics
-from dynamo_sim.records.records import RunRecords
+from dynamo_sim.records.records import DECODE, FLEET, PREFILL, RunRecords
 from dynamo_sim.report.fleet_use import fleet_use
 from dynamo_sim.workload.request import Outcome
 
@@ -133,11 +133,15 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
     summary["input_throughput_tok_s"] = inputs / seconds
     summary["output_throughput_tok_s"] = outputs / seconds
     summary["total_throughput_tok_s"] = (inputs + outputs) / seconds
-    summary["prefill_worker_seconds"] = 0.0
-    summary["decode_worker_seconds"] = float(records.worker_seconds)
-    summary["prefill_gpus_per_worker"] = 0
-    summary["decode_gpus_per_worker"] = records.gpus_per_worker
-    summary["gpu_hours"] = records.worker_seconds * records.gpus_per_worker / 3600.0
+    prefill, decode = records.fleet(PREFILL), records.fleet(DECODE if records.is_disaggregated else FLEET)
+    summary["prefill_worker_seconds"] = float(prefill.worker_seconds)
+    summary["decode_worker_seconds"] = float(decode.worker_seconds)
+    summary["prefill_gpus_per_worker"] = prefill.gpus_per_worker if records.is_disaggregated else 0
+    summary["decode_gpus_per_worker"] = decode.gpus_per_worker
+    gpu_seconds = (
+        prefill.worker_seconds * prefill.gpus_per_worker + decode.worker_seconds * decode.gpus_per_worker
+    )
+    summary["gpu_hours"] = gpu_seconds / 3600.0
     if sla is not None:
         summary.update(_goodput(served, sla, seconds))
     summary["processed_tokens"] = inputs + outputs
@@ -152,7 +156,8 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
     summary["failed_requests"] = int(failed.sum())
     summary["unfinished_requests"] = int((outcomes == None).sum())  # noqa: E711  (element by element)
     summary["preemptions"] = int(everything.preemptions.sum())
-    summary["scale_changes"] = fleet_use(records.fleet, max(records.end_ms, duration_ms)).changes
+    end_ms = max(records.end_ms, duration_ms)
+    summary["scale_changes"] = sum(fleet_use(fleet.changes, end_ms).changes for fleet in records.fleets)
     if sla is not None and has_bounds(sla):
         good = int(within_sla(everything.where(outcomes == Outcome.COMPLETED), sla).sum())
         summary["within_sla_requests"] = good

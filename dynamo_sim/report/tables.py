@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim.engine.pass_columns import Columns, pass_columns
+from dynamo_sim.engine.pass_columns import Columns, joined_by_end, pass_columns
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.records import RunRecords
-from dynamo_sim.report.fleet_use import fleet_line, fleet_use
+from dynamo_sim.report.fleet_use import FleetUse, fleet_line, fleet_use
 from dynamo_sim.report.summary import Sla, Summary, summarise
 
 if TYPE_CHECKING:
@@ -60,12 +60,17 @@ class RunTables:
     @property
     def has_passes(self) -> bool:
         """Whether forward passes were recorded."""
-        return any(log.ends_ms for log in self.records.passes)
+        return any(log.ends_ms for fleet in self.records.fleets for log in fleet.passes)
+
+    @cached_property
+    def fleet_uses(self) -> dict[str, FleetUse]:
+        """The sizes of each fleet, by its name."""
+        return {fleet.name: fleet_use(fleet.changes, self.end_ms) for fleet in self.records.fleets}
 
     @property
     def fleet_line(self) -> str:
         """The size of the fleet in one line; empty where it never changed."""
-        return fleet_line(fleet_use(self.records.fleet, self.end_ms), self.summary["gpu_hours"])
+        return fleet_line(self.fleet_uses, self.summary["gpu_hours"])
 
     @cached_property
     def columns(self) -> RequestColumns:
@@ -74,8 +79,14 @@ class RunTables:
 
     @cached_property
     def pass_columns(self) -> Columns:
-        """The forward passes as NumPy arrays, empty ones if passes were not recorded."""
-        return pass_columns(self.records.passes)
+        """The forward passes of all fleets as NumPy arrays, empty ones if passes were not recorded.
+
+        Where there are two fleets, the number of the fleet in the records is among them, as ``fleet``.
+        """
+        fleets = self.records.fleets
+        if not self.records.is_disaggregated:
+            return pass_columns([log for fleet in fleets for log in fleet.passes])
+        return joined_by_end([pass_columns(fleet.passes) for fleet in fleets])
 
     @cached_property
     def requests(self) -> pd.DataFrame:
@@ -89,14 +100,19 @@ class RunTables:
         """One row a forward pass (`passes_frame`); no row if passes were not recorded."""
         from dynamo_sim.report.frames import passes_frame
 
-        return passes_frame(self.pass_columns)
+        return passes_frame(self.pass_columns, [fleet.name for fleet in self.records.fleets])
 
     @cached_property
     def fleet(self) -> pd.DataFrame:
         """One row a change of the fleet (`fleet_frame`)."""
         from dynamo_sim.report.frames import fleet_frame
 
-        return fleet_frame(self.records.fleet)
+        return fleet_frame(self.records.fleets)
+
+    def decisions_of(self, fleet: str) -> pd.DataFrame:
+        """The rows of `decisions` that are about a fleet, by its name."""
+        frame = self.decisions
+        return frame[frame["fleet"] == fleet] if "fleet" in frame else frame
 
     @cached_property
     def decisions(self) -> pd.DataFrame:

@@ -75,7 +75,7 @@ class SingleWorkerServing:
         records.end_ms = self.clock.now
         records.single_worker = True
         last_ms = max((r.last_token_ms for r in records.requests if r.last_token_ms is not None), default=0.0)
-        records.worker_seconds = max(last_ms / 1000.0, 1e-9)
+        self.collector.fleet.worker_seconds = max(last_ms / 1000.0, 1e-9)
 
     def _serve(self) -> Generator[Event, None, None]:
         clock, source = self.clock, self.source

@@ -10,6 +10,7 @@ from dynamo_sim.engine.roles import Stage
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.kv.prefix import PrefixInterner
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.rows import request_rows
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.routing.round_robin import RoundRobin
@@ -41,12 +42,14 @@ def build(case: Case, controller: Any = None, max_passes: int = 1_000_000) -> Di
     )
     cap_ms = None if ticks else case.get("max_sim_time_ms")
     interner = PrefixInterner(args["prefill"].block_size)
+    records = RunRecords()
     parts = {}
     for name, stage in (("prefill", Stage.PREFILL), ("decode", Stage.DECODE)):
         engine = args[name]
         factory = scheduler_factory(engine, capped=cap_ms is not None, interner=interner, stage=stage)
         fleet = Fleet(stage, factory, case.get(f"{name}_workers", 1), engine.startup_time, visible=False)
-        parts[name] = SideParts(fleet, RoundRobin(), Collector())
+        collector = Collector(records=records, name=name, gpus_per_worker=engine.gpus_per_worker)
+        parts[name] = SideParts(fleet, RoundRobin(), collector)
     return DisaggregatedServing(
         Clock(),
         parts["prefill"],
@@ -66,32 +69,7 @@ def answer(case: Case, max_stretch_passes: int = 1_000_000) -> dict[str, Any]:
     planner = CasePlanner(case.get("scaling", []), case.get("poll_ms")) if has_ticks(case) else None
     serving = build(case, None if planner is None else PlannerController(planner), max_stretch_passes)
     serving.run()
-    prefill, decode = serving.prefill.collector.records, serving.decode.collector.records
-    for records, side in ((prefill, "prefill"), (decode, "decode")):
-        records.gpus_per_worker = EngineArgs(**case[side]).gpus_per_worker
-    rows = request_rows(decode) if case["workload"]["kind"] == "trace" and planner is None else None
-    requests = sorted((r for r in decode.requests if r.outcome is not None), key=lambda r: r.arrival_ms)
-    for request, row in zip(requests, rows or (), strict=False):
-        m = request.handoff
-        assert m is not None
-        row |= {
-            "prefill_worker_idx": m.prefill_worker_id,
-            "decode_worker_idx": m.decode_worker_id,
-            "prefill_admit_ms": request.first_admit_ms,
-            "source_held_ms": m.source_held_ms,
-            "destination_reserved_ms": m.destination_reserved_ms,
-            "destination_activated_ms": m.destination_activated_ms,
-            "decode_admit_ms": m.decode_admit_ms,
-            "source_released_ms": m.source_released_ms,
-            "decode_reused_input_tokens": m.decode_reused_tokens,
-            "prefill_route_overlap_tokens": m.prefill_overlap_tokens,
-            "decode_route_overlap_tokens": m.decode_overlap_tokens,
-        }
-    for request in decode.requests:
-        assert request.handoff is not None
-        request.reused_tokens = max(request.reused_tokens, request.handoff.decode_reused_tokens or 0)
-    report = dict(summarise(decode, Sla(**case.get("sla", {}))).as_reference())
-    seconds, gpus = prefill.worker_seconds, prefill.gpus_per_worker
-    report |= {"prefill_worker_seconds": seconds, "prefill_gpus_per_worker": gpus}
-    report["gpu_hours"] = (seconds * gpus + decode.worker_seconds * decode.gpus_per_worker) / 3600.0
+    records = serving.decode.collector.records
+    rows = request_rows(records) if case["workload"]["kind"] == "trace" and planner is None else None
+    report = dict(summarise(records, Sla(**case.get("sla", {}))).as_reference())
     return {"report": report, "requests": rows, "ticks": None if planner is None else planner.ticks}

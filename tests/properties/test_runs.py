@@ -111,7 +111,7 @@ def test_blocks_never_leak_and_worker_ids_are_never_used_again(seed: int) -> Non
         assert pool.active == 0 and pool.free >= 0 and pool.inactive >= 0
         assert scheduler.request_count == 0
     seen: set[int] = set()
-    for change in collector.records.fleet:
+    for change in collector.fleet.changes:
         assert change.active >= 0 and change.starting >= 0 and change.draining >= 0
         if change.cause in ("start", "added"):
             assert seen.isdisjoint(change.worker_ids)
@@ -140,11 +140,11 @@ def test_lifespans_fleet_counts_and_worker_seconds_agree(seed: int) -> None:
         records = run(scenario).records
     except SimulationError:
         return
-    spans = lifespans(records.fleet, records.end_ms)
+    spans = lifespans(records.fleets[0].changes, records.end_ms)
     assert math.isclose(
-        sum(span.seconds for span in spans), records.worker_seconds, rel_tol=1e-9, abs_tol=1e-9
+        sum(span.seconds for span in spans), records.fleets[0].worker_seconds, rel_tol=1e-9, abs_tol=1e-9
     )
-    for change, following in pairwise([*records.fleet, None]):
+    for change, following in pairwise([*records.fleets[0].changes, None]):
         if following is not None and following.at_ms == change.at_ms:
             continue
         exist = [span for span in spans if span.since_ms <= change.at_ms < span.until_ms]
@@ -170,8 +170,14 @@ def test_a_killed_worker_is_gone_when_it_is_killed() -> None:
         }
     )
     records = run(scenario).records
-    assert [change.cause for change in records.fleet if change.at_ms == 3000.0] == ["killed", "killed"]
-    assert [span.until_ms for span in lifespans(records.fleet, records.end_ms)][1:] == [3000.0, 3000.0]
+    assert [change.cause for change in records.fleets[0].changes if change.at_ms == 3000.0] == [
+        "killed",
+        "killed",
+    ]
+    assert [span.until_ms for span in lifespans(records.fleets[0].changes, records.end_ms)][1:] == [
+        3000.0,
+        3000.0,
+    ]
 
 
 def test_results_are_the_same_bytes_whatever_the_order_of_hashes(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
-from dynamo_sim.records.records import RunRecords
+from dynamo_sim.records.records import FleetRecords, RunRecords
 from dynamo_sim.workload.request import Outcome, Request
 from tests.helpers import note_passes
 
@@ -78,9 +78,10 @@ def toy_run(count: int = 400, seed: int = 1, workers: int = 2, scaling: bool = T
     gaps = rng.exponential(60.0 / workers, count) * (1.3 + np.sin(np.linspace(0.0, 9.0, count)))
     arrivals = np.cumsum(gaps).round(3)
     span = float(arrivals[-1])
-    records = RunRecords(gpus_per_worker=2, total_kv_tokens=POOL_TOKENS)
+    fleet = FleetRecords(gpus_per_worker=2, total_kv_tokens=POOL_TOKENS)
+    records = RunRecords(fleets=[fleet])
     lives = [(0.0, np.inf)] * workers
-    note = records.fleet.append
+    note = fleet.changes.append
     note(FleetChange(0.0, workers, 0, 0, FleetCause.START, tuple(range(workers))))
     if scaling:
         first, up, ready, down = workers, span * 0.2, span * 0.3, span * 0.75
@@ -100,20 +101,20 @@ def toy_run(count: int = 400, seed: int = 1, workers: int = 2, scaling: bool = T
         else:
             queues[request.worker_id].append(request)
     for worker_id, queue in enumerate(queues):
-        records.gaps.append(_serve(records, worker_id, queue))
-    records.end_ms = max(log.ends_ms[-1] for log in records.passes if log.ends_ms)
+        records.gaps.append(_serve(fleet, worker_id, queue))
+    records.end_ms = max(log.ends_ms[-1] for log in fleet.passes if log.ends_ms)
     if scaling:
-        drained = max(records.passes[workers + 1].ends_ms, default=down)
+        drained = max(fleet.passes[workers + 1].ends_ms, default=down)
         note(FleetChange(max(drained, down), workers + 1, 0, 0, FleetCause.REMOVED, (workers + 1,)))
-    records.worker_seconds = workers * records.end_ms / 1000.0
+    fleet.worker_seconds = workers * records.end_ms / 1000.0
     return records
 
 
-def _serve(records: RunRecords, worker_id: int, queue: list[Request]) -> GapLog:
+def _serve(fleet: FleetRecords, worker_id: int, queue: list[Request]) -> GapLog:
     """Continuous batching without a memory limit: a pass a token, waiting prompts go first."""
     gaps, now, running = GapLog(), 0.0, []
     passes = PassLog(worker_id, 1)
-    records.passes.append(passes)
+    fleet.passes.append(passes)
     waiting = list(queue)
     while waiting or running:
         if not running and waiting[0].arrival_ms > now:
@@ -161,7 +162,8 @@ def large_run(count: int = 100_000, workers: int = 40, passes: int = 20_000, see
     arrivals = np.sort(rng.uniform(0.0, 7.2e6, count))
     ttft = rng.lognormal(4.5, 1.0, count) * (1.0 + 3.0 * (np.abs(arrivals - 4e6) < 4e5))
     gap = rng.lognormal(2.5, 0.3, count)
-    records = RunRecords(total_kv_tokens=POOL_TOKENS, worker_seconds=workers * 7200.0, end_ms=7.2e6)
+    fleet = FleetRecords(total_kv_tokens=POOL_TOKENS, worker_seconds=workers * 7200.0)
+    records = RunRecords(fleets=[fleet], end_ms=7.2e6)
     for index in range(count):
         length = int(rng.integers(1, 400))
         request = Request(index, float(arrivals[index]), int(rng.integers(10, 4000)), length)
@@ -175,10 +177,10 @@ def large_run(count: int = 100_000, workers: int = 40, passes: int = 20_000, see
         records.requests.append(request)
     records.gaps.append(GapLog())
     records.gaps[0].add_stretch(0.0, np.cumsum(rng.lognormal(2.5, 0.3, 200_000)).tolist(), 7)
-    records.fleet.append(FleetChange(0.0, workers, 0, 0, FleetCause.START, tuple(range(workers))))
+    fleet.changes.append(FleetChange(0.0, workers, 0, 0, FleetCause.START, tuple(range(workers))))
     for worker_id in range(workers):
         log, now = PassLog(worker_id, 1), 0.0
-        records.passes.append(log)
+        fleet.passes.append(log)
         while now < 7.1e6:
             ends = (now + np.cumsum(rng.lognormal(5.0, 0.5, passes // workers))).tolist()
             prefill = int(rng.random() < 0.3)

@@ -42,7 +42,7 @@ def words_bottom(ax: Axes) -> float:
 
 def no_passes() -> RunRecords:
     records = toy_run(20)
-    records.passes = []
+    records.fleets[0].passes = []
     return records
 
 

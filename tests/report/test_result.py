@@ -55,7 +55,7 @@ def test_requests_agree_with_the_summary(toy: RunResult) -> None:
 
 
 def test_passes_has_a_row_for_every_pass(toy: RunResult) -> None:
-    assert len(toy.passes) == sum(len(log.ends_ms) for log in toy.records.passes)
+    assert len(toy.passes) == sum(len(log.ends_ms) for log in toy.records.fleets[0].passes)
     assert (toy.passes["end_ms"] > toy.passes["start_ms"]).all()
     assert toy.passes["output_tokens"].sum() == toy.requests["emitted_tokens"].sum()
 
@@ -111,7 +111,7 @@ def test_the_speed_of_the_simulator_is_not_saved(tmp_path: Path) -> None:
 
 def test_save_works_without_scenario_passes_and_pictures(tmp_path: Path) -> None:
     records = toy_run(5)
-    records.passes = []
+    records.fleets[0].passes = []
     RunResult(records).save(tmp_path / "run", plots=False, requests_format="csv")
     assert names(tmp_path / "run") == ["fleet.csv", "meta.json", "requests.csv", "summary.json"]
     assert len(pd.read_csv(tmp_path / "run" / "requests.csv")) == 5

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from dynamo_sim.engine.gaps import GapLog
-from dynamo_sim.records.records import RunRecords
+from dynamo_sim.records.records import FleetRecords, RunRecords
 from dynamo_sim.report.summary import DISTRIBUTIONS, EXTRA_FIELDS, HOST_FIELDS, summarise
 from dynamo_sim.workload.request import Outcome, Request
 from tests.report.run_records import records_of, rejected, served, sla, toy_run
@@ -59,7 +59,11 @@ HEAD = [
 
 def two_requests() -> RunRecords:
     times = [[10.0, 11.0, 12.0, 110.0], [50.0]]
-    return records_of([served(0, 0.0, times[0]), served(1, 0.0, times[1])], times, worker_seconds=0.11)
+    return records_of(
+        [served(0, 0.0, times[0]), served(1, 0.0, times[1])],
+        times,
+        fleets=[FleetRecords(worker_seconds=0.11)],
+    )
 
 
 def test_keys_come_in_the_order_of_the_reference() -> None:
@@ -161,7 +165,9 @@ def test_lengths_have_distributions() -> None:
 
 
 def test_nothing_served_is_all_zero_but_worker_time() -> None:
-    summary = summarise(RunRecords(requests=[rejected(0, 0.0), rejected(1, 7.0)], worker_seconds=0.014))
+    summary = summarise(
+        RunRecords(requests=[rejected(0, 0.0), rejected(1, 7.0)], fleets=[FleetRecords(worker_seconds=0.014)])
+    )
     assert summary.num_requests == 2 and summary.decode_worker_seconds == 0.014
     others = {
         "num_requests",
@@ -183,7 +189,7 @@ def test_reuse_is_the_largest_and_the_first_of_any_admission() -> None:
 
 def test_gpu_hours_count_all_gpus_of_all_workers() -> None:
     records = two_requests()
-    records.gpus_per_worker = 8
+    records.fleets[0].gpus_per_worker = 8
     summary = summarise(records)
     assert summary.gpu_hours == 0.11 * 8 / 3600.0
     assert (summary.prefill_worker_seconds, summary.prefill_gpus_per_worker) == (0.0, 0)

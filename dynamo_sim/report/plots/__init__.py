@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from dynamo_sim.records.records import FLEET, FleetRecords
 from dynamo_sim.report.decision_metrics import Series, metric_groups
 from dynamo_sim.report.plots.decisions import MAX_PANELS, draw_decisions
 from dynamo_sim.report.plots.gantt import draw_gantt
@@ -87,21 +88,51 @@ class Plots:
 
     @property
     def timeline_panels(self) -> int:
-        """Axes of the timeline: three, one if passes were recorded, up to three for metrics of a policy."""
-        return TIMELINE_PANELS - (not has_memory(self._result)) + len(self._metrics)
+        """Axes of the timeline: three, one if passes were recorded, up to three for metrics of a policy.
+
+        A second fleet has one for its workers, and one for its memory if passes were recorded.
+        """
+        fleets = max(len(self._result.records.fleets), 1)
+        return 2 + fleets * (1 + has_memory(self._result)) + len(self._metrics)
 
     @property
     def _name(self) -> str:
         return str(getattr(self._result.scenario, "name", None) or "run")
 
     @cached_property
-    def _metrics(self) -> list[list[Series]]:
-        return metric_groups(self._result)[:MAX_PANELS] if len(self._result.decisions) else []
+    def _metrics(self) -> list[tuple[str, list[Series]]]:
+        """The groups of metrics that have a panel, each with the fleet that its policy scales."""
+        return [
+            (fleet, group)
+            for fleet in self._decided_fleets
+            for group in metric_groups(self._result, fleet)[:MAX_PANELS]
+        ]
 
-    def decisions(self, ax: Axes | None = None) -> Axes:
-        """What the metrics asked for at each evaluation, what windows and cooldowns left of it, and the target."""
+    @cached_property
+    def _decided_fleets(self) -> list[str]:
+        """Names of the fleets that somebody decided about."""
+        fleets = self._result.records.fleets or [FleetRecords()]
+        return [fleet.name for fleet in fleets if len(self._result.decisions_of(fleet.name))]
+
+    def decisions(self, ax: Axes | None = None, fleet: str | None = None) -> Axes:
+        """What the metrics asked for at each evaluation, what windows and cooldowns left of it, and the target.
+
+        Args:
+            ax: where to draw.
+            fleet: ``prefill`` or ``decode``, where there are two; the first one that was decided about without it.
+
+        Raises:
+            ValueError: there is no such fleet.
+        """
+        names = [records.name for records in self._result.records.fleets] or [FLEET]
+        if fleet is None:
+            fleet = next(iter(self._decided_fleets), names[0])
+        elif fleet not in names:
+            raise ValueError(
+                f"no fleet {fleet!r}; there {'is' if len(names) == 1 else 'are'} {' and '.join(names)}"
+            )
         ax = _one_axes(ax, LATENCY_SIZE)
-        return draw_decisions(ax, self._result)
+        return draw_decisions(ax, self._result, fleet)
 
     def gantt(self, ax: Axes | None = None, window_ms: tuple[float, float] | None = None) -> Axes:
         """The passes of each worker, coloured by what they do.
@@ -129,11 +160,19 @@ class Plots:
         Raises:
             ValueError: there is no such picture.
         """
+        decided = max(len(self._decided_fleets), 1)
         pictures: dict[str, tuple[tuple[float, float], int, Callable[[list[Axes]], object]]] = {
             "latency": (LATENCY_SIZE, 1, lambda axes: self.latency(axes[0])),
             "ttft_over_time": (LATENCY_SIZE, 1, lambda axes: self.latency_over_time(axes[0])),
             "timeline": (self._timeline_size(), self.timeline_panels, self.timeline),
-            "decisions": (LATENCY_SIZE, 1, lambda axes: self.decisions(axes[0])),
+            "decisions": (
+                (LATENCY_SIZE[0], LATENCY_SIZE[1] * decided),
+                decided,
+                lambda axes: (
+                    [self.decisions(ax, fleet) for ax, fleet in zip(axes, self._decided_fleets, strict=False)]
+                    or self.decisions(axes[0])
+                ),
+            ),
             "gantt": (self._gantt_size(), 1, lambda axes: self.gantt(axes[0])),
         }
         if name not in pictures:
@@ -166,7 +205,10 @@ class Plots:
         return TIMELINE_SIZE[0], PANEL_HEIGHT * self.timeline_panels
 
     def _gantt_size(self) -> tuple[float, float]:
-        workers = len({worker_id for change in self._result.records.fleet for worker_id in change.worker_ids})
+        workers = sum(
+            len({worker_id for change in fleet.changes for worker_id in change.worker_ids})
+            for fleet in self._result.records.fleets
+        )
         return 10.0, min(max(1.8 + 0.3 * workers, 3.0), 12.0)
 
 

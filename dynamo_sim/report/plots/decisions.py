@@ -54,9 +54,11 @@ OUT_OF_VIEW = 4.0
 """A threshold that is this many times as high as the metric ever was is only named."""
 
 
-def draw_decisions(ax: Axes, result: RunTables) -> Axes:
-    """From the workers that the metrics ask for to the target, evaluation by evaluation."""
-    title, frame = "Decisions: desired workers, and the target of the fleet", result.decisions
+def draw_decisions(ax: Axes, result: RunTables, fleet: str) -> Axes:
+    """From the workers that the metrics ask for to the target of a fleet, evaluation by evaluation."""
+    frame = result.decisions_of(fleet)
+    which = f"{fleet} fleet" if result.records.is_disaggregated else "fleet"
+    title = f"Decisions: desired workers, and the target of the {which}"
     if not len(frame):
         say(ax, "Decisions", "nobody decided about the size of the fleet")
         return ax

@@ -38,6 +38,8 @@ MAX_BARS = 4_000
 MAX_OUTLINED_BARS = 400
 MAX_NAMES = 24
 SAMPLES = 500
+MAX_ID = 2**40
+"""Above all ids of workers."""
 
 
 def draw_gantt(ax: Axes, result: RunTables, window_ms: tuple[float, float] | None) -> Axes:
@@ -62,13 +64,16 @@ def draw_gantt(ax: Axes, result: RunTables, window_ms: tuple[float, float] | Non
     )[inside]
     starts = np.maximum(columns["start_ms"][inside], start_ms)
     ends = np.minimum(columns["end_ms"][inside], end_ms)
-    workers = columns["worker_id"][inside]
-    lives = [
-        life
-        for life in lifespans(result.records.fleet, result.end_ms)
+    # A worker is known by the number of its fleet and its id: the fleets are drawn one below the other.
+    fleets = columns["fleet"] if "fleet" in columns else np.zeros(len(inside), dtype=np.int64)
+    workers = fleets[inside] * MAX_ID + columns["worker_id"][inside]
+    lives = {
+        place * MAX_ID + life.worker_id: life
+        for place, fleet in enumerate(result.records.fleets)
+        for life in lifespans(fleet.changes, result.end_ms)
         if life.until_ms >= start_ms and life.since_ms <= end_ms
-    ]
-    names = np.array(sorted({life.worker_id for life in lives} | set(workers.tolist())), dtype=np.int64)
+    }
+    names = np.array(sorted(lives.keys() | set(workers.tolist())), dtype=np.int64)
     unit_ms, unit = time_unit(end_ms)
     handles = _lives(ax, lives, names, (start_ms, end_ms), unit_ms)
     rows = np.searchsorted(names, workers)
@@ -84,7 +89,10 @@ def draw_gantt(ax: Axes, result: RunTables, window_ms: tuple[float, float] | Non
     ax.set_xlim(start_ms / unit_ms, end_ms / unit_ms)
     ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
     ticks = np.arange(0, len(names), -(-len(names) // MAX_NAMES) or 1)
-    ax.set_yticks(ticks, [str(name) for name in names[ticks]])
+    of_fleet = (
+        [f"{fleet.name} " for fleet in result.records.fleets] if result.records.is_disaggregated else [""]
+    )
+    ax.set_yticks(ticks, [f"{of_fleet[name // MAX_ID]}{name % MAX_ID}" for name in names[ticks].tolist()])
     ax.set_xlabel(label)
     ax.set_ylabel("worker")
     tidy(ax)
@@ -143,7 +151,11 @@ def _shares(
 
 
 def _lives(
-    ax: Axes, lives: list[Lifespan], names: NDArray[np.int64], window_ms: tuple[float, float], unit_ms: float
+    ax: Axes,
+    lives: dict[int, Lifespan],
+    names: NDArray[np.int64],
+    window_ms: tuple[float, float],
+    unit_ms: float,
 ) -> list[Patch]:
     """Backgrounds: from when to when each worker existed; returns what to explain in the legend."""
     looks: dict[str, dict[str, Any]] = {
@@ -152,7 +164,7 @@ def _lives(
         "draining": {"facecolor": "#D2D2D2", "edgecolor": GREY, "hatch": "...."},
     }
     spans: dict[str, list[tuple[int, float, float]]] = {state: [] for state in looks}
-    for life in lives:
+    for name, life in lives.items():
         ready_ms = life.until_ms if life.active_ms is None else life.active_ms
         left_ms = life.until_ms if life.draining_ms is None else life.draining_ms
         for state, start_ms, end_ms in (
@@ -162,7 +174,7 @@ def _lives(
         ):
             start_ms, end_ms = max(start_ms, window_ms[0]), min(end_ms, window_ms[1])
             if start_ms < end_ms:
-                row = int(np.searchsorted(names, life.worker_id))
+                row = int(np.searchsorted(names, name))
                 spans[state].append((row, start_ms / unit_ms, end_ms / unit_ms))
     handles = []
     for state, found in spans.items():

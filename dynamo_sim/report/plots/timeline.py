@@ -12,6 +12,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from dynamo_sim.records.levels import Level
+from dynamo_sim.records.records import FleetRecords
 from dynamo_sim.report.decision_metrics import Series
 from dynamo_sim.report.plots.decisions import draw_metric, draw_target
 from dynamo_sim.report.plots.style import (
@@ -40,24 +41,31 @@ STATES = (("active", SKY, None), ("starting", ORANGE, "////"), ("draining", GREY
 
 def has_memory(result: RunTables) -> bool:
     """Whether it is known how full the KV pools were: forward passes have been recorded."""
-    return bool(result.has_passes and result.records.total_kv_tokens)
+    return bool(result.has_passes and all(fleet.total_kv_tokens for fleet in result.records.fleets))
 
 
-def draw_timeline(axes: Sequence[Axes], result: RunTables, metrics: Sequence[list[Series]] = ()) -> None:
-    """Fill three axes, one more where `has_memory`, and one for each group of ``metrics``, top to bottom.
+def draw_timeline(
+    axes: Sequence[Axes], result: RunTables, metrics: Sequence[tuple[str, list[Series]]] = ()
+) -> None:
+    """Fill two axes, one or two (`has_memory`) for each fleet, and one for each group of ``metrics``, top to bottom.
 
-    They are given the same time axis, whether or not they share it.
+    They are given the same time axis, whether or not they share it. A group of metrics comes with the name of the fleet
+    that its policy scales.
     """
     decided_ms = float(result.decisions["at_s"].max()) * 1000.0 if len(result.decisions) else 0.0
     end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0)), decided_ms) or 1.0
     unit_ms, unit = time_unit(end_ms)
-    _rates(axes[0], result, end_ms, unit_ms)
-    _workers(axes[1], result, end_ms, unit_ms)
-    for ax, group in zip(axes[2:], metrics, strict=False):
-        draw_metric(ax, group, result.decisions, 1000.0 / unit_ms)
-    _queue(axes[2 + len(metrics)], result, end_ms, unit_ms)
+    fleets, panels = result.records.fleets or [FleetRecords()], iter(axes)
+    _rates(next(panels), result, end_ms, unit_ms)
+    for fleet in fleets:
+        _workers(next(panels), result, fleet, end_ms, unit_ms)
+        for name, group in metrics:
+            if name == fleet.name:
+                draw_metric(next(panels), group, result.decisions_of(name), 1000.0 / unit_ms)
+    _queue(next(panels), result, end_ms, unit_ms)
     if has_memory(result):
-        _memory(axes[-1], result, end_ms, unit_ms)
+        for place, fleet in enumerate(fleets):
+            _memory(next(panels), result, place, fleet, end_ms, unit_ms)
     for ax in axes:
         ax.set_xlim(0.0, end_ms / unit_ms)
     axes[-1].set_xlabel(f"time ({unit})")
@@ -91,10 +99,11 @@ def _rates(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
     title_and_legend(ax, title, lines)
 
 
-def _workers(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
-    changes = result.records.fleet
+def _workers(ax: Axes, result: RunTables, fleet: FleetRecords, end_ms: float, unit_ms: float) -> None:
+    changes, decisions = fleet.changes, result.decisions_of(fleet.name)
+    workers = f"{fleet.name.capitalize()} workers" if result.records.is_disaggregated else "Workers"
     if not changes:
-        say(ax, "Workers", "changes of the fleet were not recorded")
+        say(ax, workers, "changes of the fleet were not recorded")
         return
     edges = np.array([change.at_ms for change in changes] + [max(end_ms, changes[-1].at_ms)]) / unit_ms
     bottom = np.zeros(len(changes))
@@ -116,10 +125,10 @@ def _workers(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None
             bottom = top
     ax.step(edges, np.append(bottom, bottom[-1]), where="post", color=INK, linewidth=0.9)
     ax.set_ylabel("workers")
-    most, title = max(1.0, float(bottom.max())), "Workers by state"
-    if len(result.decisions):
-        handles += draw_target(ax, result.decisions, end_ms / unit_ms, 1000.0 / unit_ms)
-        most, title = max(most, float(result.decisions["target"].max())), "Workers by state, and their target"
+    most, title = max(1.0, float(bottom.max())), f"{workers} by state"
+    if len(decisions):
+        handles += draw_target(ax, decisions, end_ms / unit_ms, 1000.0 / unit_ms)
+        most, title = max(most, float(decisions["target"].max())), f"{workers} by state, and their target"
     ax.set_ylim(0.0, most * 1.08)
     whole_numbers(ax.yaxis)
     tidy(ax)
@@ -149,18 +158,23 @@ def _queue(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
     title_and_legend(ax, title)
 
 
-def _memory(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
-    title, records = "KV cache in use", result.records
-    passes = result.pass_columns
-    edges = np.linspace(0.0, end_ms, SAMPLES + 1)
+def _memory(
+    ax: Axes, result: RunTables, place: int, fleet: FleetRecords, end_ms: float, unit_ms: float
+) -> None:
+    title, passes = "KV cache in use", result.pass_columns
     start_ms, ended_ms, used = passes["start_ms"], passes["end_ms"], passes["used_kv_tokens"]
+    if result.records.is_disaggregated:
+        title += f", {fleet.name} workers"
+        mine = passes["fleet"] == place
+        start_ms, ended_ms, used = start_ms[mine], ended_ms[mine], used[mine]
+    edges = np.linspace(0.0, end_ms, SAMPLES + 1)
     serving = Level.of_values(
-        [change.at_ms for change in records.fleet] or [0.0],
-        [change.active + change.draining for change in records.fleet] or [1.0],
+        [change.at_ms for change in fleet.changes] or [0.0],
+        [change.active + change.draining for change in fleet.changes] or [1.0],
     )
     workers = serving.means(edges)
     whole = Level.of_spans(start_ms, ended_ms, used).means(edges)
-    share = np.divide(whole, workers * records.total_kv_tokens, out=np.zeros(SAMPLES), where=workers > 0)
+    share = np.divide(whole, workers * fleet.total_kv_tokens, out=np.zeros(SAMPLES), where=workers > 0)
     fullest = np.zeros(SAMPLES)
     first = np.clip(np.searchsorted(edges, start_ms, side="right") - 1, 0, SAMPLES - 1)
     last = np.clip(np.searchsorted(edges, ended_ms, side="left") - 1, first, SAMPLES - 1)
@@ -171,7 +185,7 @@ def _memory(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> None:
         ax,
         edges / unit_ms,
         share * 100.0,
-        fullest / records.total_kv_tokens * 100.0,
+        fullest / fleet.total_kv_tokens * 100.0,
         BLUE,
         "mean of the serving workers",
         "fullest worker",
