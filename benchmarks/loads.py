@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,22 @@ def pressure(requests: int = 4000) -> Case:
     }
 
 
-def conversation(path: Path) -> Case:
-    """A Mooncake trace on eight workers."""
+def router() -> Case:
+    """Prompts whose first half is shared in 20 groups, on eight workers behind the cache-aware router."""
+    case = synthetic(10_000, 4096, 256, 8, 20.0)
+    case["workload"] |= {"shared_prefix_ratio": 0.5, "num_prefix_groups": 20}
+    return {**case, "router_mode": "kv_router"}
+
+
+def conversation(path: Path, workers: int = 8, router_mode: str = "round_robin") -> Case:
+    """A Mooncake trace."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     records = [json.loads(line) for line in data.splitlines() if line.strip()]
     return {
         "workload": {"kind": "trace", "format": "mooncake", "block_size": 512, "records": records},
         "engine": {"block_size": 64, "num_gpu_blocks": 16384},
-        "workers": 8,
+        "workers": workers,
+        "router_mode": router_mode,
     }
 
 
@@ -79,14 +88,22 @@ LOADS = {
     "sglang-page1": lambda: synthetic(
         1_000, 1024, 128, 8, 5.0, engine_type="sglang", block_size=1, num_gpu_blocks=1048576
     ),
+    "router": router,
 }
-"""Loads by name; ``conversation`` needs a trace file."""
+"""Loads by name."""
+
+TRACE_LOADS: dict[str, Callable[[Path], Case]] = {
+    "conversation": conversation,
+    "conversation-router-8": lambda path: conversation(path, 8, "kv_router"),
+    "conversation-router-16": lambda path: conversation(path, 16, "kv_router"),
+}
+"""Loads that need a trace file."""
 
 
 def load(name: str, trace: str | None = None) -> Case:
     """The case of that name."""
-    if name == "conversation":
-        if trace is None:
-            raise SystemExit("the load 'conversation' needs --trace FILE (a Mooncake trace, plain or .gz)")
-        return conversation(Path(trace))
-    return LOADS[name]()
+    if name in LOADS:
+        return LOADS[name]()
+    if trace is None:
+        raise SystemExit(f"the load {name!r} needs --trace FILE (a Mooncake trace, plain or .gz)")
+    return TRACE_LOADS[name](Path(trace))

@@ -36,7 +36,11 @@ def reference(case: dict[str, Any]) -> tuple[float, dict[str, Any]]:
 
     workload = dict(case["workload"])
     engine = core.MockEngineArgs(**case["engine"])
-    common = {"extra_engine_args": engine, "num_workers": case["workers"], "router_mode": "round_robin"}
+    common = {
+        "extra_engine_args": engine,
+        "num_workers": case["workers"],
+        "router_mode": case.get("router_mode", "round_robin"),
+    }
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "trace.jsonl")
         if workload.pop("kind") == "trace":

@@ -263,6 +263,16 @@ class BlockPool:
     def _log_stored(self, names: Sequence[int], indices: range, known: set[int]) -> None:
         """Log the new ones of some blocks; a known block between them divides the events."""
         assert self.events is not None
+        first, last = indices.start, indices.stop
+        behind_known = first + len(known)
+        if known.issuperset(
+            names[first:behind_known]
+        ):  # as always, but for what was found behind an unknown block
+            if behind_known < last:
+                self.events.stored(
+                    names[behind_known - 1] if behind_known else None, names[behind_known:last]
+                )
+            return
         for is_known, group in groupby(indices, lambda index: names[index] in known):
             if not is_known:
                 run = list(group)

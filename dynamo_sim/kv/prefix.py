@@ -106,6 +106,16 @@ class PrefixInterner:
                 self.extend(naming, merge_runs(runs))
                 return
             previous = value
+            if (
+                length == block_size and not missing
+            ):  # one block of one value: what a trace's own blocks often are
+                known = run_names.get((parent, value))
+                if known is None:
+                    known = run_names[parent, value] = (self._next, 1)
+                    self._next += 1
+                parent = known[0]
+                names.append(parent)
+                continue
             if missing:
                 if length < missing:
                     mixed = (*mixed, (value, length))
@@ -146,6 +156,8 @@ class PrefixInterner:
             if length:
                 mixed = ((value, length),)
                 missing = block_size - length
+        if len(names) > MAX_BLOCKS:
+            raise _too_long(runs, block_size)
         naming.parent, naming.mixed, naming.missing = parent, mixed, missing
 
 

@@ -98,6 +98,15 @@ def _engine_args(core: Any, given: dict[str, Any], folder: Path) -> Any:
     return core.MockEngineArgs(**values)
 
 
+def _router_config(core: Any, given: dict[str, Any], folder: Path) -> Any:
+    values = dict(given)
+    if "router_policy" in values:
+        path = folder / "policy.yaml"
+        path.write_text(json.dumps(values.pop("router_policy")))
+        values["router_policy_config"] = str(path)
+    return core.KvRouterConfig(**values)
+
+
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -121,6 +130,8 @@ def _ask(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     common["arrival_speedup_ratio"] = case.get("speedup", 1.0)
     common["replay_concurrency"] = case.get("concurrency")
     common["router_mode"] = case.get("router_mode", "round_robin")
+    if case.get("router") is not None:
+        common["router_config"] = _router_config(core, case["router"], folder)
     engine = _engine_args(core, case["engine"], folder)
     workers = case.get("workers", 1)
     trace = folder / "trace.jsonl"

@@ -45,13 +45,16 @@ class OverlapIndex:
             known, self._forgotten = self.known, 0
             self._holders = {block: left for block, held in self._holders.items() if (left := held & known)}
 
-    def store(self, worker_id: int, blocks: Iterable[int]) -> None:
-        """A worker holds these blocks now."""
+    def store(self, worker_id: int, blocks: Sequence[int]) -> None:
+        """A worker holds these blocks now, each of which comes right behind the one before it."""
         bit = 1 << worker_id
         holders = self._holders
-        holders_of = holders.get
-        for block in blocks:
-            holders[block] = holders_of(block, 0) | bit
+        for index, block in enumerate(blocks):
+            held = holders.get(block)
+            if held is None:  # nobody holds the blocks behind it either
+                holders.update(dict.fromkeys(blocks[index:], bit))
+                return
+            holders[block] = held | bit
 
     def remove(self, worker_id: int, blocks: Iterable[int]) -> None:
         """A worker holds these blocks no longer; blocks that it did not hold change nothing."""

@@ -72,8 +72,8 @@ class PolicyClass(CheckedSpec):
                 yield (key,), f"missing; a class has both {other} and {key}, or neither"
 
 
-Buckets = Annotated[tuple[CacheBucket, ...], Field(strict=False, min_length=1)]
-Classes = Annotated[tuple[PolicyClass, ...], Field(strict=False, min_length=1)]
+Buckets = Annotated[tuple[CacheBucket, ...], Field(strict=False, json_schema_extra={"minItems": 1})]
+Classes = Annotated[tuple[PolicyClass, ...], Field(strict=False, json_schema_extra={"minItems": 1})]
 
 
 class PolicyProfile(CheckedSpec):
@@ -132,6 +132,11 @@ class PolicyFile(CheckedSpec):
 
 
 def _profile_conflicts(default_family: str, buckets: Buckets, classes: Classes) -> Iterator[tuple[Path, str]]:
+    if not buckets or not classes:
+        for key, items in (("uncached_isl_buckets", buckets), ("policy_classes", classes)):
+            if not items:
+                yield (key,), "must have at least 1 item"
+        return
     yield from _bucket_conflicts(buckets)
     for position, first in repeats(each.name for each in classes):
         yield (
