@@ -170,6 +170,8 @@ class DisaggregatedServing:
     def _settle(self) -> None:
         """The rounds of the present instant (`spec 07, 6`)."""
         source, instant, actions = self.source, self._instant, self._actions
+        prefills, decodes = self.prefill.pool.fleet, self.decode.pool.fleet
+        hears_endings = source.hears_endings
         now = self._handled_ms = self.clock.now
         instant.begin()
         changed = True
@@ -178,19 +180,20 @@ class DisaggregatedServing:
             changed = False
             if instant:
                 changed = self._take_passes() | self._take_startups() | self._take_transfers()
-            next_ms = source.next_ms()
-            if source.hears_endings or (next_ms is not None and next_ms <= now):
+            if (
+                self._arrivals.at_ms == math.inf or hears_endings
+            ):  # the alarm has rung, or what ends brings the next
                 for request in source.take_due(now, self._in_system):
                     self._arrive(request)
             if actions:
                 self._carry_out()
                 changed = True
-            for side in self._sides:
-                if side.pool.fleet.idle_with_work:
-                    changed |= self._start_passes(side)
-            for side in self._sides:
-                if side.pool.fleet.draining:
-                    changed |= side.pool.remove_drained()
+            if prefills.idle_with_work:
+                changed |= self._start_passes(self.prefill)
+            if decodes.idle_with_work:
+                changed |= self._start_passes(self.decode)
+            if prefills.draining or decodes.draining:
+                changed |= self.prefill.pool.remove_drained() | self.decode.pool.remove_drained()
             if self._tick_due and not instant and self.clock.is_settled:
                 self._tick_due = False
                 if not self._is_over():
@@ -205,9 +208,10 @@ class DisaggregatedServing:
         else:
             if not self._ticks_begun:
                 self._begin_ticks()
-            next_ms = source.next_ms()
-            if next_ms is not None:
-                self._arrivals.set_by(next_ms)
+            if self._arrivals.at_ms == math.inf or hears_endings:
+                next_ms = source.next_ms()
+                if next_ms is not None:
+                    self._arrivals.set_by(next_ms)
 
     def _take_passes(self) -> bool:
         """The completions at the head of what is due."""

@@ -11,6 +11,8 @@ from dynamo_sim.workload.request import Outcome, Request
 class Action(Enum):
     """What has to be done next for a handoff."""
 
+    __hash__ = object.__hash__  # that of Enum is written in Python
+
     SUBMIT_PREFILL = "submit prefill"
     RESERVE_DESTINATION = "reserve destination"
     START_TRANSFER = "start transfer"
@@ -25,6 +27,8 @@ class Action(Enum):
 
 class Fact(Enum):
     """What has happened to a handoff."""
+
+    __hash__ = object.__hash__
 
     HELD = "source held"
     RESERVED = "destination reserved"

@@ -24,6 +24,9 @@ from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
 from dynamo_sim.serving.worker_metrics import WorkerTally
 from dynamo_sim.workload.request import Outcome, Request
 
+MAX_BOUNDARIES = 1 << 16
+"""So many ends of passes are remembered before those that are over are forgotten."""
+
 FleetListener = Callable[[FleetCause, tuple[int, ...], float], None]
 """Hears of a change of the fleet: cause, worker ids, time in ms."""
 
@@ -89,6 +92,8 @@ class Pool:
         self.traffic: TrafficWindow | None = None
         self.driven_id = -1
         self.inbox_count = 0
+        self._boundaries_ms: set[float] | None = None
+        self._max_boundaries = MAX_BOUNDARIES
         self._publishes = router.reads_kv_events
         self._may_publish: dict[
             int, Worker
@@ -305,6 +310,10 @@ class Pool:
         """Wait for the end of a step that a worker has started at ``now_ms``, which is now."""
         step.order = (now_ms, self._instant.round, self._passes_step, float(process.worker.id))
         process.wake_at(step.ends_ms[-1])
+        if self._boundaries_ms is not None and len(step.ends_ms) > 1:
+            self._boundaries_ms.update(step.ends_ms)
+            if len(self._boundaries_ms) > self._max_boundaries:
+                self._forget_boundaries()
         if self._publishes:
             self._may_publish[process.worker.id] = process.worker
 
@@ -336,8 +345,20 @@ class Pool:
             return step.order
         return (step.ends_ms[-2], 1, self._passes_step, float(worker_id))
 
+    def index_boundaries(self) -> None:
+        """From now on remember when passes inside stretches end: `cut_at_boundaries` will be called often."""
+        self._boundaries_ms = set()
+
+    def _forget_boundaries(self) -> None:
+        """Keep only the ends of passes of steps in progress."""
+        steps = (process.worker.step for process in self.processes.values())
+        self._boundaries_ms = {end_ms for step in steps if step is not None for end_ms in step.ends_ms}
+        self._max_boundaries = max(MAX_BOUNDARIES, 4 * len(self._boundaries_ms))
+
     def cut_at_boundaries(self, now_ms: float) -> None:
         """End every stretch with a pass that ends at ``now_ms``, so that its end is among what is due then."""
+        if self._boundaries_ms is not None and now_ms not in self._boundaries_ms:
+            return
         for process in self.processes.values():
             step = process.worker.step
             if step is not None and step.has_boundary_at(now_ms):

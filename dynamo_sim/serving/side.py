@@ -78,6 +78,7 @@ class FleetSide:
             options=parts.options,
             passes_step=RoundStep.PREFILL_PASSES if prefills else RoundStep.PASSES,
         )
+        self.pool.index_boundaries()  # every transfer asks for them
         self.commands = FleetCommands(parts.fleet)
         self.waiting: deque[Task] = deque()
         self.deferred: dict[int, list[Task]] = {}

@@ -104,6 +104,7 @@ class SglangScheduler:
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
         self._passes_done = 0  # of that step: 1 if it begins with a pass that was carried out at its start
         self._planned_passes = 64  # how far to plan the next stretch
+        self._first_tokens_unheard = decodes_only  # by whoever routes to this worker (`spec 07, 6.1`)
         self._idle_passes = 0
         self._waiting, self._members = self.queue.waiting, batch.members
 
@@ -192,7 +193,7 @@ class SglangScheduler:
             if ends_ms:
                 return self._start_stretch(now_ms, ends_ms)
         step = self._single_pass(now_ms, chunks, handed_over)
-        if until_ms < math.inf and max_passes > 1:
+        if (until_ms < math.inf or self._first_tokens_unheard) and max_passes > 1:
             self._run_on(step, max_passes - 1, until_ms)
         return step
 

@@ -113,6 +113,7 @@ class VllmScheduler:
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
         self._passes_done = 0  # of that step: 1 if it begins with a pass that was carried out at its start
         self._planned_passes = 64  # how far to plan the next stretch
+        self._first_tokens_unheard = decodes_only  # by whoever routes to this worker (`spec 07, 6.1`)
 
     # ------------------------------------------------------------ what the fleet sees
 
@@ -183,7 +184,11 @@ class VllmScheduler:
             plan = self._scheduling.plan(now_ms)
             if not count or plan.work or plan.rejected:
                 step = self._single_pass(plan)
-                if until_ms < math.inf and max_passes > 1 and not plan.rejected:
+                if (
+                    (until_ms < math.inf or self._first_tokens_unheard)
+                    and max_passes > 1
+                    and not plan.rejected
+                ):
                     self._run_on(step, max_passes - 1, until_ms)
                 return step
         # Nothing but the next tokens of the group, pass after pass, as long as there is room for their blocks.
@@ -245,10 +250,13 @@ class VllmScheduler:
             or self.pool.events is not None
         ):
             return
+        if until_ms == math.inf:
+            max_passes = min(max_passes, self._planned_passes)
         ends_ms = stretch_ends(group, self.pool, self._timing, end_ms, max_passes, until_ms)
         if ends_ms and ends_ms[0] > end_ms:  # passes of no time belong to the instant they run in
             if self.records_stats:
                 step.later_stats = stretch_stats(len(ends_ms), group, self.pool)
+                step.later_stats.add_queue(self.queue.arrivals, self.queue.returned)
             if self.pass_log is not None:
                 step.stretch = (group.count, 0, 0, 0, group.count, group.tokens, 0, self.pool.active)
             step.ends_ms += ends_ms
