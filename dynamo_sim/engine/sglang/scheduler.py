@@ -48,6 +48,9 @@ MAX_IDLE_PASSES = 1 << 17
 MIN_PLANNED_PASSES = 8
 """A stretch is planned at least that far; what was planned too far is cut off again."""
 
+MIN_PLANNED_DECODES = 32
+"""The same on a decode worker, where short stretches (a transfer long) come between long ones."""
+
 
 class SglangScheduler:
     """Prefill and decode in every pass, a prefix tree, a reserve for outputs to come, retraction.
@@ -104,6 +107,7 @@ class SglangScheduler:
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
         self._passes_done = 0  # of that step: 1 if it begins with a pass that was carried out at its start
         self._planned_passes = 64  # how far to plan the next stretch
+        self._min_planned = MIN_PLANNED_DECODES if decodes_only else MIN_PLANNED_PASSES
         self._first_tokens_unheard = decodes_only  # by whoever routes to this worker (`spec 07, 6.1`)
         self._idle_passes = 0
         self._waiting, self._members = self.queue.waiting, batch.members
@@ -362,7 +366,7 @@ class SglangScheduler:
         self._passes_done = 0
         passes = len(ends_ms)
         # Plan about as far as stretches go before something cuts them.
-        self._planned_passes = max(MIN_PLANNED_PASSES, 2 * passes)
+        self._planned_passes = max(self._min_planned, 2 * passes)
         if not step.tokens:
             self._idle(passes)
         elif ends_ms:

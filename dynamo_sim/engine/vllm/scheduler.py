@@ -41,6 +41,9 @@ UNLIMITED = 1 << 62
 MIN_PLANNED_PASSES = 8
 """A stretch is planned at least that far; what was planned too far is cut off again."""
 
+MIN_PLANNED_DECODES = 32
+"""The same on a decode worker, where short stretches (a transfer long) come between long ones."""
+
 
 class VllmScheduler:
     """Continuous batching with chunked prefill, prefix caching and preemption by recomputation; or TRT-LLM's variant.
@@ -113,6 +116,7 @@ class VllmScheduler:
         self._stretch: Step | None = None  # the step in progress, when `finish` has to carry it out
         self._passes_done = 0  # of that step: 1 if it begins with a pass that was carried out at its start
         self._planned_passes = 64  # how far to plan the next stretch
+        self._min_planned = MIN_PLANNED_DECODES if decodes_only else MIN_PLANNED_PASSES
         self._first_tokens_unheard = decodes_only  # by whoever routes to this worker (`spec 07, 6.1`)
 
     # ------------------------------------------------------------ what the fleet sees
@@ -286,7 +290,8 @@ class VllmScheduler:
                 return
         passes = len(ends_ms)
         # Plan about as far as stretches go before something cuts them.
-        self._planned_passes = 2 * passes if passes > MIN_PLANNED_PASSES // 2 else MIN_PLANNED_PASSES
+        least = self._min_planned
+        self._planned_passes = 2 * passes if 2 * passes > least else least
         self.tokens.group_stretch(ends_ms, step.tokens)
         self._emission.emit_group(step, passes, self.batch.group.openings_within(passes), ends_ms[-1])
 
