@@ -367,6 +367,8 @@ class DisaggregatedServing:
         """Requests have a worker."""
         for dispatch in dispatches:
             handoff = self._handoffs[dispatch.request]
+            if handoff.failure is not None:
+                continue  # it has waited in the router for longer than its other side was there
             if side is self.prefill:
                 self._submit_to(handoff, dispatch)
             else:
@@ -378,8 +380,11 @@ class DisaggregatedServing:
         side.commands.submit_prefill(dispatch.worker_id, request)
         side.pool.note_dispatch(dispatch)
         milestones.prefill_worker_id = dispatch.worker_id
-        blocks = 0 if dispatch.hit_rate is None else round(dispatch.hit_rate * request.input_tokens)
-        milestones.prefill_overlap_tokens = blocks
+        milestones.prefill_overlap_tokens = 0
+        if dispatch.hit_rate:
+            size = self._interner.block_size
+            blocks = round(dispatch.hit_rate * -(-request.input_tokens // size))
+            milestones.prefill_overlap_tokens = min(blocks * size, request.input_tokens)
 
     def _reserve_at(self, handoff: Handoff, worker_id: int) -> None:
         side, request, milestones = self.decode, handoff.request, handoff.milestones

@@ -13,7 +13,7 @@ from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.rows import request_rows
 from dynamo_sim.report.summary import summarise
-from dynamo_sim.routing.round_robin import RoundRobin
+from dynamo_sim.routing.build import RouterContext, build_routers
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.sections import Sla
 from dynamo_sim.scenario.specs import Scenario
@@ -22,7 +22,7 @@ from dynamo_sim.serving.planner_bridge import PlannerController
 from dynamo_sim.serving.side import SideParts
 from dynamo_sim.serving.transfer import TransferTiming
 from dynamo_sim.workload.build import build_source
-from tests.parity.cases import Case, _workload, has_ticks
+from tests.parity.cases import Case, _routing, _workload, has_ticks
 from tests.parity.planner import CasePlanner
 
 
@@ -31,7 +31,12 @@ def build(case: Case, controller: Any = None, max_passes: int = 1_000_000) -> Di
     ticks = has_ticks(case)
     args = {side: EngineArgs(**case[side]) for side in ("prefill", "decode")}
     scenario = Scenario.from_dict(
-        {"name": "case", "workload": _workload(case, ticks), "fleet": {"workers": 1, "engine": {}}}
+        {
+            "name": "case",
+            "workload": _workload(case, ticks),
+            "fleet": {"workers": 2, "engine": {}},
+            "routing": _routing(case),
+        }
     )
     source = build_source(
         scenario.workload,
@@ -43,13 +48,17 @@ def build(case: Case, controller: Any = None, max_passes: int = 1_000_000) -> Di
     cap_ms = None if ticks else case.get("max_sim_time_ms")
     interner = PrefixInterner(args["prefill"].block_size)
     records = RunRecords()
+    contexts = (
+        RouterContext(args[side], interner, stream=f"routing/{side}") for side in ("prefill", "decode")
+    )
+    routers = dict(zip(("prefill", "decode"), build_routers(scenario.routing, *contexts), strict=True))
     parts = {}
     for name, stage in (("prefill", Stage.PREFILL), ("decode", Stage.DECODE)):
         engine = args[name]
         factory = scheduler_factory(engine, capped=cap_ms is not None, interner=interner, stage=stage)
         fleet = Fleet(stage, factory, case.get(f"{name}_workers", 1), engine.startup_time, visible=False)
         collector = Collector(records=records, name=name, gpus_per_worker=engine.gpus_per_worker)
-        parts[name] = SideParts(fleet, RoundRobin(), collector)
+        parts[name] = SideParts(fleet, routers[name], collector)
     return DisaggregatedServing(
         Clock(),
         parts["prefill"],

@@ -18,7 +18,7 @@ CASES = [
     pytest.param(case, id=f"{topic}/{case['name']}")
     for topic in topics()
     for case in golden(topic)
-    if "prefill" in case and case.get("router_mode") != "kv_router"
+    if "prefill" in case
 ]
 
 

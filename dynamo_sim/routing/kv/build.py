@@ -16,6 +16,29 @@ UNLIMITED_BUDGET_TOKENS = 10_000_000
 """What a worker without a token budget counts as (`spec 06, 1`)."""
 
 
+def build_prefill_router(config: KvRouting, context: RouterContext) -> KvRouter:
+    """The router of the prefill fleet of a disaggregated run, where no request stays to decode (`spec 06, 9`)."""
+    return build_kv_router(config.model_copy(update={"router_track_active_blocks": False}), context)
+
+
+def build_decode_router(config: KvRouting, context: RouterContext) -> KvRouter:
+    """The router of the decode fleet: it balances prompt blocks, looks at no cache, and never queues."""
+    seen = {
+        "overlap_score_credit": 0.0,
+        "router_assume_kv_reuse": False,
+        "router_track_prefill_tokens": False,
+    }
+    return KvRouter(
+        config.model_copy(update=seen),
+        RouterQueue([QueueClass("all", "fcfs", budget_tokens=UNLIMITED_BUDGET_TOKENS)], None),
+        context.interner,
+        stream(context.seed, f"{context.stream}/kv_router"),
+        never_queues=True,
+        waits_for_workers=context.waits_for_workers,
+        reads_kv_events=False,
+    )
+
+
 def build_kv_router(config: KvRouting, context: RouterContext) -> KvRouter:
     """The router of one pool of workers."""
     engine, profile = context.engine, config.profile

@@ -35,11 +35,11 @@ class KvRouter:
         random: where ties and temperature are drawn from.
         never_queues: whether requests are dispatched however busy the workers are (a busy threshold of null).
         waits_for_workers: whether requests wait where no worker is active, even then.
+        reads_kv_events: whether it looks at what is cached at all.
     """
 
     is_oblivious = False
     hears_signals = True
-    reads_kv_events = True
 
     def __init__(
         self,
@@ -49,8 +49,10 @@ class KvRouter:
         random: np.random.Generator,
         never_queues: bool = False,
         waits_for_workers: bool = False,
+        reads_kv_events: bool = True,
     ) -> None:
         self.on_hold = False
+        self.reads_kv_events = reads_kv_events
         self._config = config
         self._queue = queue
         self._never_queues = never_queues
