@@ -1,4 +1,4 @@
-"""The progress line of a run: how much is done, simulated time, requests, speed, time left."""
+"""The progress line of a run: how much is done, time left, simulated time, requests, speed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
@@ -32,16 +32,14 @@ class RunProgress:
         self._started_s = time.perf_counter()
         self._bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[percent]}"),
-            TextColumn("{task.fields[status]}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[done]}"),
+            TextColumn("{task.fields[status]}"),  # the longest, and what a narrow terminal cuts
             console=console or Console(stderr=True),
             transient=True,
         )
         self._task = self._bar.add_task(
-            label or scenario.name, total=None, status="reading the workload", percent="", left=""
+            label or scenario.name, total=None, status="reading the workload", done=""
         )
 
     def expect(self, requests: int) -> None:
@@ -56,9 +54,8 @@ class RunProgress:
         self._bar.update(
             self._task,
             completed=share,
-            percent=f"{share:.0%}",
+            done=f"{share:.0%}{self.left(share, time.perf_counter() - self._started_s)}",
             status=self.status(now_ms, requests_ended),
-            left=self.left(share, time.perf_counter() - self._started_s),
         )
 
     def share(self, now_ms: float, requests_ended: int) -> float:
@@ -76,13 +73,13 @@ class RunProgress:
 
     @staticmethod
     def left(share: float, elapsed_s: float) -> str:
-        """The time left if the run goes on as it did, ``about 1:05 left``; nothing at the very beginning."""
+        """The time left if the run goes on as it did, ``, 1:05 left``; nothing at the very beginning."""
         if share <= 0.0 or elapsed_s < MIN_ELAPSED_S:
             return ""
         minutes, seconds = divmod(round(elapsed_s * (1.0 - share) / share), 60)
         hours, minutes = divmod(minutes, 60)
         text = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-        return f"about {text} left"
+        return f", {text} left"
 
     def __enter__(self) -> RunProgress:
         self._bar.start()

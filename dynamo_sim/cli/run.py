@@ -77,7 +77,7 @@ def handle(arguments: argparse.Namespace) -> int:
     conditions = conditions_on([scenario.sla], arguments.fail_on)
     folder = None
     if not arguments.no_save:
-        folder = usable_folder(arguments.out or Path("results") / scenario.name)
+        folder = usable_folder(arguments.out, scenario.name)
     replaced = folder is not None and is_result(folder)
     if arguments.html is not None:
         check_file_of_option("--html", arguments.html, ".html", ".htm")

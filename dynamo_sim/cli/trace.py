@@ -74,6 +74,8 @@ def handle(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise ScenarioError(f"--{name.replace('_', '-')}: found {value}; must be at least 1")
+    if arguments.format is not None:
+        _check_format(arguments.format)
     if arguments.png is not None:
         from dynamo_sim.files.output import check_picture_of_option
 
@@ -102,6 +104,18 @@ def handle(arguments: argparse.Namespace) -> int:
         save_figure(trace_figure(facts), "--png", arguments.png, dpi=130)
         print(f"Picture: {arguments.png}", file=sys.stderr if arguments.json else sys.stdout)
     return DONE
+
+
+def _check_format(name: str) -> None:
+    from dynamo_sim.errors import ScenarioError
+    from dynamo_sim.scenario.suggestions import did_you_mean, listed
+    from dynamo_sim.traces.formats import BY_NAME, FORMATS
+
+    if name not in BY_NAME:
+        names = [each.name for each in FORMATS]
+        raise ScenarioError(
+            f"--format: found {name!r}; must be one of {listed(names)}{did_you_mean(name, names)}"
+        )
 
 
 def describe(facts: TraceFacts, guessed: bool = False) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,9 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 }
 
 NEEDS_SLA = ("within_sla", "within_sla_requests")
+MAX_ALIKE = 8
+"""Figures that are named where several contain what was written: ``ttft`` stands in eight."""
+
 FORM = re.compile(r"\s*([A-Za-z_]\w*)\s*(<=|>=|==|!=|<|>)\s*([+-]?[\d.]+(?:[eE][+-]?\d+)?)\s*(%?)\s*")
 
 
@@ -64,7 +67,9 @@ class FigureCondition:
             if self.figure in NEEDS_SLA:
                 raise ValueError(f"{self.figure!r} needs bounds: the scenario has no sla")
             near = get_close_matches(self.figure, summary, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            alike = near or [name for name in summary if self.figure in name][:MAX_ALIKE]
+            one_of = "one of " if len(alike) > 1 else ""
+            hint = f"; did you mean {one_of}{', '.join(map(repr, alike))}?" if alike else ""
             raise ValueError(f"the summary has no figure {self.figure!r}{hint}")
         return COMPARISONS[self.comparison](summary[self.figure], self.bound)
 

@@ -256,23 +256,26 @@ def test_failed_run_leaves_nothing_behind(
 
 def unusable_file(folder: Path) -> str:
     folder.write_text("mine", encoding="utf-8")
-    return f"out: cannot be written, {folder.absolute()} is a file; choose another --out\n"
+    return "--out out: cannot be written: it is not a folder; choose another --out\n"
 
 
 def unusable_parent(folder: Path) -> str:
-    return unusable_file(folder).replace("out:", "out/deep:")
+    unusable_file(folder)
+    return f"--out out/deep: cannot be written: {folder.absolute()} is not a folder; choose another --out\n"
 
 
 def unusable_content(folder: Path) -> str:
     folder.mkdir()
     (folder / "scenario.yaml").write_text("mine", encoding="utf-8")
-    return "out: out/scenario.yaml would be replaced, and is not of an earlier result; choose another --out\n"
+    return "--out out: out/scenario.yaml would be replaced, and is not of an earlier result; choose another --out\n"
 
 
 def result_of_another_program(folder: Path) -> str:
     folder.mkdir()
     (folder / "meta.json").write_text('{"package": "mine"}', encoding="utf-8")
-    return "out: out/meta.json would be replaced, and is not of an earlier result; choose another --out\n"
+    return (
+        "--out out: out/meta.json would be replaced, and is not of an earlier result; choose another --out\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -294,6 +297,15 @@ def test_unusable_folder_is_refused_before_the_run(
     message = prepare(Path("out"))
     assert cli.main(["run", "demo.yaml", "--out", out]) == 2
     assert capsys.readouterr().err == message
+
+
+def test_an_unusable_default_folder_is_refused_with_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("results").mkdir()
+    Path("results/demo").write_text("mine", encoding="utf-8")
+    assert cli.main(["run", "demo.yaml"]) == 2
+    assert capsys.readouterr().err == (
+        "results/demo: cannot be written: it is not a folder; choose a folder with --out\n"
+    )
 
 
 def test_a_folder_may_be_named_by_a_way_that_is_not_there(tmp_path: Path) -> None:
@@ -625,7 +637,7 @@ def test_progress_of_a_run_that_is_cut_follows_the_time() -> None:
 
 @pytest.mark.parametrize(
     ("share", "elapsed_s", "text"),
-    [(0.0, 9.0, ""), (0.5, 0.5, ""), (0.5, 65.0, "about 1:05 left"), (0.01, 100.0, "about 2:45:00 left")],
+    [(0.0, 9.0, ""), (0.5, 0.5, ""), (0.5, 65.0, ", 1:05 left"), (0.01, 100.0, ", 2:45:00 left")],
 )
 def test_the_time_left_is_told_after_a_second(share: float, elapsed_s: float, text: str) -> None:
     assert RunProgress.left(share, elapsed_s) == text

@@ -87,7 +87,7 @@ def test_a_folder_in_the_place_of_a_result_is_refused_before_the_run(
     Path("out/summary.json").unlink()
     Path("out/summary.json").mkdir()
     assert cli.main(["run", "demo.yaml", "--quiet", "--out", "out"]) == 2
-    assert capsys.readouterr().err == "out: out/summary.json is a folder; choose another --out\n"
+    assert capsys.readouterr().err == "--out out: out/summary.json is a folder; choose another --out\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -178,3 +178,10 @@ def test_a_conversation_of_very_many_turns_is_measured_quickly() -> None:
     assert time.process_time() - begin < 2.0
     assert facts.input_tokens.max() == 5000 * 64 + 4999 * 2
     assert 0 < facts.reuse.blocks - facts.reuse.seen_blocks <= facts.input_tokens.max() // 512
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones(trace):
+    with pytest.raises(
+        ScenarioError, match=r"--format: found 'monncake'; must be one of .* did you mean 'mooncake'"
+    ):
+        run(trace, "--format", "monncake")

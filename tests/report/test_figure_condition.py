@@ -32,6 +32,8 @@ def test_another_form_is_refused(text: str) -> None:
 
 
 def test_an_unknown_figure_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(ValueError, match="did you mean one of 'mean_itl_ms', 'p99_itl_ms'"):
+        FigureCondition.parse("itl > 5").holds({"mean_itl_ms": 1.0, "p99_itl_ms": 2.0, "other": 3.0})
     with pytest.raises(ValueError, match="did you mean 'p99_ttft_ms'"):
         FigureCondition.parse("p99_tfft_ms > 1").holds(SUMMARY)
     with pytest.raises(ValueError, match="the scenario has no sla"):
