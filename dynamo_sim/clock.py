@@ -39,9 +39,7 @@ class Timer(Event):
         self._ok = True
         self._value = None
         clock = self.env
-        assert isinstance(clock, Clock)
-        entry: tuple[float, int, int, Event] = (at_ms, phase, next(clock._eid), self)
-        heappush(clock._queue, entry)  # type: ignore[misc]
+        heappush(clock._queue, (at_ms, phase, next(clock._eid), self))  # type: ignore[misc]
 
     def disarmed(self) -> Timer:
         """A timer that is not armed, for whoever waits for this one; this one then wakes nobody."""
@@ -61,7 +59,12 @@ class Clock(simpy.Environment):
 
     Deadlines are absolute: they are stored and scheduled as they are, never as ``now + (deadline - now)``, so what
     happens at the same float happens in one instant.
+
+    Attributes:
+        now: the present virtual time in ms. A plain attribute, because it is read at everything that happens.
     """
+
+    now: float = 0.0
 
     def __init__(self) -> None:
         super().__init__(0.0)
@@ -101,6 +104,7 @@ class Clock(simpy.Environment):
         queue = self._queue
         while queue:
             self._now, _, _, event = heappop(queue)
+            self.now = self._now
             callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
             for callback in callbacks:
                 callback(event)

@@ -72,12 +72,17 @@ class Scheduler(Protocol):
     def receive(self, request: Request) -> None:
         """Queue a request; it plays no part before the next pass starts."""
 
-    def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
+    def start(
+        self, now_ms: float, max_passes: int, until_ms: float = math.inf, undisturbed: bool = False
+    ) -> Step:
         """Begin a pass at ``now_ms``, or a stretch of at most ``max_passes`` passes.
 
         With ``until_ms`` the caller knows what happens to the worker next, and when: a stretch ends at the latest with
         the first pass that ends at or after it. Without it a stretch may be planned too far, and has to be cut. Until
         then nobody asks for first tokens either, so that a pass which emits some may begin a stretch.
+
+        ``undisturbed`` says that nobody cuts the step, or looks at the worker, before ``until_ms``. Then a step may go
+        on when requests end in the middle of it; what its passes change is changed at once.
         """
 
     def note_gaps_until(self, now_ms: float) -> None:

@@ -38,7 +38,7 @@ class Step:
         admissions: requests admitted by its first pass.
         tokens, forwards: tokens emitted, and distinct requests that emitted, in each pass (`spec 04, 6.4`).
         signals: output signals of the last pass, in the engine's order; complete after `Scheduler.finish`. The passes
-            of a stretch before its last one have none, but for first tokens that nobody asks for.
+            of a stretch before its last one have none, but for those that nobody asks for (`Scheduler.start`).
         stats: forward-pass metrics, when a planner asks for them.
         later_stats: the same for all passes but the first, where those have other ones than the first.
         first_pass, stretch: what a `PassLog` notes of it, when passes are recorded: numbers of a pass that was carried
@@ -90,7 +90,7 @@ class Step:
 
     @property
     def finals(self) -> list[tuple[Request, bool]]:
-        """Requests that ended in the last pass, with "was rejected", in the engine's order."""
+        """Requests that ended, with "was rejected", in the engine's order."""
         if not self.signals:
             return []
         return [(request, kind is REJECTED) for request, kind in self.signals if kind is not FIRST_TOKEN]

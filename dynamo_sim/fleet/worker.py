@@ -62,5 +62,6 @@ class Worker:
             return finals
         for request, rejected in finals:
             request.outcome = Outcome.REJECTED if rejected else Outcome.COMPLETED
-            request.ended_ms = now_ms
+            # The step may have gone on after it ended.
+            request.ended_ms = now_ms if rejected else request.last_token_ms
         return finals

@@ -40,6 +40,7 @@ class LookAhead:
         self._instant = instant
         self._max_passes = max_passes
         self._cap_ms = cap_ms
+        self._undisturbed = False
 
     def hand_out(self, active: Sequence[int], tick_ms: float) -> list[Request]:
         """Give the requests that come before ``tick_ms`` and before any startup is over to the workers ``active``."""
@@ -48,6 +49,9 @@ class LookAhead:
             self.horizon_ms = pool.clock.now
             return []
         self.horizon_ms = min(tick_ms, pool.next_change_ms())
+        # In a fixed fleet without a cap, where nobody watches, nothing happens to a worker before its next request.
+        forever = self.horizon_ms == self._cap_ms == math.inf
+        self._undisturbed = forever and pool.tallies is None and pool.passes is None
         last_ms = min(math.nextafter(self.horizon_ms, -math.inf), self._cap_ms)
         requests = self._source.take_due(last_ms, 0)
         if not requests:
@@ -83,14 +87,20 @@ class LookAhead:
         while True:
             if step is not None:
                 finals = worker.finish(step, now)
-                fleet.in_flight -= len(finals)
-                pool.note_completion(worker.id, step, finals)
-                ended = ended + finals if ended else finals
+                if finals:
+                    fleet.in_flight -= len(finals)
+                    ended = ended + finals if ended else finals
+                if pool.tallies is not None or pool.passes is not None:
+                    pool.note_completion(worker.id, step, finals)
             if inbox and inbox[0].arrival_ms <= now:
                 self._receive(process, now)
             if not scheduler.request_count:
                 break
-            step = worker.start(now, self._max_passes, inbox[0].arrival_ms if inbox else self._cap_ms)
+            if inbox:
+                step = scheduler.start(now, self._max_passes, inbox[0].arrival_ms, self._undisturbed)
+            else:
+                step = scheduler.start(now, self._max_passes, self._cap_ms)
+            worker.step = step
             if step.ends_ms[-1] > now:
                 fleet.busy_count += 1
                 if fleet.idle_with_work and worker.id in fleet.idle_with_work:  # it could not go on until now

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dynamo_sim import simulation
-from dynamo_sim.errors import SimulationError
+from dynamo_sim.engine.vllm.scheduler import VllmScheduler
+from dynamo_sim.errors import DynamoSimError, SimulationError
 from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.routing.round_robin import RoundRobin
@@ -44,6 +45,28 @@ def test_workers_that_look_ahead_give_the_answers_of_rounds_at_every_instant(
         for key in ("decode_worker_seconds", "gpu_hours"):  # sums in another order
             assert left["report"].pop(key) == pytest.approx(right["report"].pop(key), rel=1e-12)
         assert left == right, case["name"]
+
+
+def test_steps_that_go_on_when_requests_end_record_what_steps_that_end_with_them_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def runs() -> list[Any]:
+        found: list[Any] = []
+        for case in uncoupled_cases():
+            try:
+                found.append(simulation.run(to_scenario(case).with_(**{"report.passes": True})))
+            except DynamoSimError:
+                found.append(None)
+        return found
+
+    across, start = runs(), VllmScheduler.start
+    monkeypatch.setattr(VllmScheduler, "start", lambda *args: start(*args[:4]))  # without "undisturbed"
+    ending = runs()
+    assert sum(run is not None for run in across) > 50
+    for left, right in zip(across, ending, strict=True):
+        assert (left is None) == (right is None)
+        if left is not None:
+            assert left.passes.equals(right.passes) and left.requests.equals(right.requests)
 
 
 def case(workers: int, records: list[dict[str, Any]], **engine: Any) -> dict[str, Any]:

@@ -173,7 +173,9 @@ class SglangScheduler:
 
     # ------------------------------------------------------------ passes
 
-    def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
+    def start(
+        self, now_ms: float, max_passes: int, until_ms: float = math.inf, undisturbed: bool = False
+    ) -> Step:
         chunks: list[Chunk] = []
         admitted: Admitted | None = None
         handed_over: list[SglangSequence] = []

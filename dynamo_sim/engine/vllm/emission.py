@@ -125,8 +125,8 @@ class Emission:
             if missing:
                 pool.evict(missing)
         group.advance(passes, opened)
-        ended = group.pop_ended()
-        if ended:
+        if group.passes in group.ending:
+            ended = group.pop_ended()
             batch.settle(ended)
             for sequence in ended:
                 self._end(sequence, step, end_ms)

@@ -178,7 +178,9 @@ class VllmScheduler:
 
     # ------------------------------------------------------------ passes
 
-    def start(self, now_ms: float, max_passes: int, until_ms: float = math.inf) -> Step:
+    def start(
+        self, now_ms: float, max_passes: int, until_ms: float = math.inf, undisturbed: bool = False
+    ) -> Step:
         group = self.batch.group
         if self.handoffs.destinations.pending and self.handoffs.attempt_is_due:
             max_passes = 1  # room is set aside at the end of this very pass
@@ -193,7 +195,7 @@ class VllmScheduler:
                     and max_passes > 1
                     and not plan.rejected
                 ):
-                    self._run_on(step, max_passes - 1, until_ms)
+                    self._run_on(step, max_passes - 1, until_ms, undisturbed)
                 return step
         # Nothing but the next tokens of the group, pass after pass, as long as there is room for their blocks.
         stretch = self._start_stretch(now_ms, max_passes, until_ms)
@@ -206,8 +208,8 @@ class VllmScheduler:
             decode_start_ms += self._timing.prefill_ms(plan.prefill_count, plan.prefill_new_tokens())
         step = Step(plan.now_ms, [decode_start_ms], True, 0, 0)
         stats = scheduled_stats(plan, self.batch.group, self.pool) if self.records_stats else None
-        used_blocks = self.pool.active
-        scheduled = None if self.pass_log is None else scheduled_numbers(plan, self.batch.group)
+        if self.pass_log is not None:
+            scheduled, used_blocks = scheduled_numbers(plan, self.batch.group), self.pool.active
         self._emission.emit(plan, step, decode_start_ms)
         for sequence in plan.rejected:
             step.signals.append((sequence.request, REJECTED))
@@ -219,7 +221,7 @@ class VllmScheduler:
         if stats is not None:
             stats.add_queue(self.queue.arrivals, self.queue.returned)
             step.stats = stats
-        if scheduled is not None:
+        if self.pass_log is not None:
             step.first_pass = (step.tokens, *scheduled, len(self._waiting), used_blocks)
         if self.pool.events is not None:
             self.kv_events_from_ms = min(self.kv_events_from_ms, plan.now_ms)
@@ -242,8 +244,11 @@ class VllmScheduler:
             self._note_next_eviction(step)
         return step
 
-    def _run_on(self, step: Step, max_passes: int, until_ms: float) -> None:
-        """Add the stretch behind a pass to its step, where nobody has to hear of the end of the pass."""
+    def _run_on(self, step: Step, max_passes: int, until_ms: float, undisturbed: bool) -> None:
+        """Add the stretch behind a pass to its step, where nobody has to hear of the end of the pass.
+
+        An ``undisturbed`` worker goes on with stretch after stretch.
+        """
         group, end_ms = self.batch.group, step.ends_ms[0]
         all_emitted_and_go_on = step.tokens == group.count == len(self._running)
         if (
@@ -253,6 +258,9 @@ class VllmScheduler:
             or not step.start_ms < end_ms < until_ms
             or self.pool.events is not None
         ):
+            return
+        if undisturbed:
+            self._run_through(step, max_passes, until_ms)
             return
         if until_ms == math.inf:
             max_passes = min(max_passes, self._planned_passes)
@@ -267,6 +275,24 @@ class VllmScheduler:
             self._stretch = step
             self._passes_done = 1
 
+    def _run_through(self, step: Step, max_passes: int, until_ms: float) -> None:
+        """Carry out the stretches behind a pass, across the ends of requests, up to ``until_ms``."""
+        group, pool, log, end_ms = self.batch.group, self.pool, self.pass_log, step.ends_ms[0]
+        if log is not None:
+            log.add(step.start_ms, step.ends_ms, step.first_pass, None, [])
+        while group.count and end_ms < until_ms:
+            ends_ms = stretch_ends(group, pool, self._timing, end_ms, max_passes, until_ms)
+            if not ends_ms or ends_ms[0] == end_ms:  # passes of no time belong to the instant they run in
+                break
+            passes, begun_ms, end_ms = len(ends_ms), end_ms, ends_ms[-1]
+            if log is not None:
+                numbers = (group.count, 0, 0, 0, group.count, group.tokens, 0, pool.active)
+                log.add(begun_ms, ends_ms, None, numbers, group.openings_of(passes - 1))
+            self.tokens.group_stretch(ends_ms, group.count)
+            self._emission.emit_group(step, passes, group.openings_within(passes), end_ms)
+            step.ends_ms += ends_ms
+        step.first_pass = None
+
     def note_gaps_until(self, now_ms: float) -> None:
         step = self._stretch
         if step is not None:
@@ -275,7 +301,7 @@ class VllmScheduler:
     def finish(self, step: Step) -> None:
         log = self.pass_log
         if self._stretch is None:
-            if log is not None:
+            if log is not None and step.first_pass is not None:
                 log.add(step.start_ms, step.ends_ms, step.first_pass, None, [])
             return
         if log is not None:
