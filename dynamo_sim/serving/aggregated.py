@@ -134,7 +134,10 @@ class AggregatedServing:
         if now >= self._ahead.horizon_ms:
             step = process.worker.step
             assert step is not None
-            self._instant.report(self.pool.end_order(process.worker.id, step), process)
+            if self._only_a_pass_ends(now):
+                self._settle_pass(process.worker, step)
+            else:
+                self._instant.report(self.pool.end_order(process.worker.id, step), process)
             return
         # The worker goes on alone: nothing else can happen to it before the horizon.
         self._handled_ms = now
@@ -147,6 +150,33 @@ class AggregatedServing:
         if pool.fleet.draining:
             pool.remove_drained()
         if ended and not pool.fleet.in_flight and self._is_over():
+            self._stop()
+
+    def _only_a_pass_ends(self, now: float) -> bool:
+        """Whether the end of the pass that reports is all that happens at this instant, whatever follows from it."""
+        fleet, instant = self.pool.fleet, self._instant
+        return not (
+            instant
+            or instant.is_scheduled
+            or self._tick_due
+            or self._looks_ahead
+            or self._retries_matter
+            or fleet.draining
+            or fleet.idle_with_work
+            or self.source.hears_endings
+            or self._arrival_ms == now
+            or not self._ticks_begun
+            or not self.clock.is_settled
+        )
+
+    def _settle_pass(self, worker: Worker, step: Step) -> None:
+        """The rounds of an instant in which only a pass ends (`_settle`): the second one would change nothing."""
+        self._handled_ms = self.clock.now
+        self._instant.round = 1
+        self._complete(worker, step)
+        if self.pool.fleet.idle_with_work:
+            self._start_passes()
+        if not self.pool.fleet.in_flight and self._is_over():
             self._stop()
 
     def startup_due(self, process: StartupProcess) -> None:

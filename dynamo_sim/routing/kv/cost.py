@@ -52,7 +52,8 @@ def costs(
         load = np.zeros(len(prefill_tokens))
     if not config.router_track_active_blocks:
         return load
-    return load + (active_blocks + (input_tokens // block_tokens - shared_blocks))
+    load += active_blocks + (input_tokens // block_tokens - shared_blocks)
+    return load
 
 
 def choose(
