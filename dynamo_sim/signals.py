@@ -35,12 +35,23 @@ class Ended(KeyboardInterrupt):
 class _Note:
     number: int | None = None
     at_s = 0.0
+    is_held_back = False
 
 
 def check() -> None:
     """Raise `Ended` if a signal has come, also if the exception it raised was lost."""
     if _Note.number is not None:
         raise Ended(_Note.number)
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """What must not stop half-way: a signal that comes inside is noted, and raised by the next `check`."""
+    _Note.is_held_back = True
+    try:
+        yield
+    finally:
+        _Note.is_held_back = False
 
 
 @contextmanager
@@ -71,4 +82,5 @@ def _end(number: int, frame: object) -> None:
     if _Note.number is not None and now_s - _Note.at_s < TWICE_S:
         return
     _Note.number, _Note.at_s = _Note.number or number, now_s
-    raise Ended(_Note.number)
+    if not _Note.is_held_back:
+        raise Ended(_Note.number)

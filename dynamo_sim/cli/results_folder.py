@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.files.output import real_path
+from dynamo_sim.files.drafts import real_path
 
 
 def usable_folder(given: Path | None, name: str) -> Path:

@@ -109,26 +109,22 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _write(result: RunResult, folder: Path | None, page: Path | None) -> None:
-    """Write the page and the results; neither is put in place before both are complete."""
-    if page is None:
-        _save(result, folder)
-        return
-    from dynamo_sim.files.output import file_of_option
-    from dynamo_sim.report.html import page as html
+    """Write the page and the results; both are put in place together, once both are complete."""
+    from dynamo_sim.files.drafts import Drafts
+    from dynamo_sim.files.output import naming_option
+    from dynamo_sim.report.saving import save_result
 
-    with file_of_option("--html", page) as draft:
-        draft.write_text(html(result), encoding="utf-8")
-        _save(result, folder)
+    with Drafts() as drafts:
+        if page is not None:
+            from dynamo_sim.report.html import page as html
 
-
-def _save(result: RunResult, folder: Path | None) -> None:
-    """Write the results; an error is about the folder, not about the draft of it that was being written."""
-    if folder is None:
-        return
-    try:
-        result.save(folder)
-    except OSError as error:
-        raise OutputError(f"{folder}: {error.strerror or error}") from error
+            with naming_option("--html", page):
+                drafts.file(page).write_text(html(result), encoding="utf-8")
+        if folder is not None:
+            try:
+                save_result(result, folder, drafts=drafts)
+            except OSError as error:  # about the folder, not about the draft of it that was being written
+                raise OutputError(f"{folder}: {error.strerror or error}") from error
 
 
 def _run(scenario: Scenario, show_progress: bool) -> RunResult:

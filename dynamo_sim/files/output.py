@@ -1,4 +1,4 @@
-"""Writing a file that a person named: all of it, or nothing."""
+"""Files that a person named in an option of the command line: refused early, written whole."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
-from dynamo_sim import signals
 from dynamo_sim.errors import OutputError, ScenarioError
+from dynamo_sim.files.drafts import real_path, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def real_path(path: str | os.PathLike[str]) -> Path:
-    """Where a path leads, also through folders that are not there and links that lead nowhere."""
-    return Path(os.path.realpath(path))
 
 
 def in_the_way(path: str | os.PathLike[str]) -> Path | None:
@@ -29,51 +23,27 @@ def in_the_way(path: str | os.PathLike[str]) -> Path | None:
     return None
 
 
-def draft_of(target: Path) -> Path:
-    """A new name beside ``target``; not longer than the names a folder may hold."""
-    return target.with_name(f".{target.name[:40]}.{uuid4().hex}.tmp")
-
-
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Where to write: a draft that replaces ``path``, whose folders are made, once it is complete.
-
-    Pipes and devices are written directly. A command that was told to end puts nothing in place.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    if os.path.exists(path) and not os.path.isfile(
-        path
-    ):  # before links are followed: pipes have no real path
-        yield Path(path)
-        return
-    target = real_path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = draft_of(target)
-    try:
-        yield draft
-        signals.check()
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-@contextmanager
-def file_of_option(option: str, path: str | os.PathLike[str]) -> Iterator[Path]:
-    """`whole_file` for an option of the command line.
+def naming_option(option: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which option of the command line a file belongs to that cannot be written.
 
     Raises:
         OutputError: the file cannot be written; the text names the option.
         BrokenPipeError: the reader of a pipe has gone.
     """
     try:
-        with whole_file(path) as draft:
-            yield draft
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError(f"{option} {path}: cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def file_of_option(option: str, path: str | os.PathLike[str]) -> Iterator[Path]:
+    """`whole_file` for an option of the command line, with the errors of `naming_option`."""
+    with naming_option(option, path), whole_file(path) as draft:
+        yield draft
 
 
 def check_file_of_option(option: str, path: str | os.PathLike[str], *endings: str) -> None:

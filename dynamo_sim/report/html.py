@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandas import NA
 
-from dynamo_sim.files.output import whole_file
+from dynamo_sim.files.drafts import whole_file
 from dynamo_sim.report.conditions import condition_lines
 from dynamo_sim.report.picture_text import picture_text
 from dynamo_sim.report.plots import Plots

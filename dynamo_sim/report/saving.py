@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynamo_sim import signals
-from dynamo_sim.files.output import draft_of, in_the_way, real_path
+from dynamo_sim.files.drafts import Drafts, real_path
+from dynamo_sim.files.output import in_the_way
 from dynamo_sim.report.conditions import conditions
 from dynamo_sim.report.scenario_text import scenario_yaml
 
@@ -40,6 +39,7 @@ def save_result(
     directory: str | os.PathLike[str],
     plots: bool | None = None,
     requests_format: str | None = None,
+    drafts: Drafts | None = None,
 ) -> list[Path]:
     """Write summary, requests, passes (if recorded), changes of the fleet, decisions (if any), scenario, pictures.
 
@@ -52,6 +52,7 @@ def save_result(
         directory: where to; made with its parents.
         plots: whether to draw pictures; None leaves it to the scenario, as does the next one.
         requests_format: ``parquet`` or ``csv``, for requests and passes.
+        drafts: outputs that are to be put in place together with this one; None for this one alone.
 
     Returns:
         The files, by name.
@@ -76,17 +77,12 @@ def save_result(
         raise NotADirectoryError(
             f"{directory} cannot be a directory to save a result in: {obstacle} is a file"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = draft_of(target)
-    draft.mkdir()
-    try:
-        _write(result, draft, target, plots, requests_format)
-        names = sorted(path.name for path in draft.iterdir())
-        signals.check()
-        _move(draft, target, names)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return [target / name for name in names]
+    if drafts is None:
+        with Drafts() as own:
+            return save_result(result, directory, plots, requests_format, own)
+    draft = drafts.folder(target, OUR_FILES)
+    _write(result, draft, target, plots, requests_format)
+    return [target / name for name in sorted(path.name for path in draft.iterdir())]
 
 
 def _write(result: RunTables, directory: Path, target: Path, plots: bool, requests_format: str) -> None:
@@ -108,17 +104,6 @@ def _write(result: RunTables, directory: Path, target: Path, plots: bool, reques
         pictures = Plots(result)
         for name in pictures.names:
             (directory / f"{name}.png").write_bytes(pictures.png(name))
-
-
-def _move(draft: Path, target: Path, names: list[str]) -> None:
-    if not target.exists():
-        draft.rename(target)
-        return
-    for name in names:
-        os.replace(draft / name, target / name)
-    for name in OUR_FILES:
-        if name not in names:
-            (target / name).unlink(missing_ok=True)
 
 
 def is_result(directory: Path) -> bool:
