@@ -27,11 +27,16 @@ class PrefixInterner:
     stored as ``(prefix before it, value) -> (first name, number of names)``, names being consecutive. A
     longer run of the same value after the same prefix continues under ``(its last name, value)``. That is
     unambiguous only because runs are merged: where a run of a value begins follows from the tokens alone.
+
+    Runs that fill one block each, behind a prefix that nothing was behind before, are stored together as the *tail* of
+    that prefix: ``prefix -> (values, first name)``, names being consecutive. Where a later sequence leaves a tail in
+    its middle, it is cut in two there. So what is unlike everything else costs one entry.
     """
 
     def __init__(self, block_size: int) -> None:
         self.block_size = block_size
         self._run_names: dict[tuple[int, int], tuple[int, int]] = {}
+        self._tails: dict[int, tuple[list[int], int]] = {}
         self._mixed: dict[tuple[int, Runs], int] = {}
         self._next = ROOT + 1
 
@@ -99,23 +104,53 @@ class PrefixInterner:
         run_names, mixed_names = self._run_names, self._mixed
         names, parent, mixed, missing = naming.names, naming.parent, naming.mixed, naming.missing
         named_before = len(names)
+        tails = self._tails
         previous = None
+        grown: list[int] | None = None  # the tail that this sequence adds to
+        followed: list[int] = []  # the tail that it follows,
+        origin = place = 0  # the prefix of that tail, and how much of it was found
         for value, length in runs:
             if value == previous or length <= 0:
                 del names[named_before:]
                 self.extend(naming, merge_runs(runs))
                 return
             previous = value
-            if (
-                length == block_size and not missing
-            ):  # one block of one value: what a trace's own blocks often are
-                known = run_names.get((parent, value))
-                if known is None:
-                    known = run_names[parent, value] = (self._next, 1)
-                    self._next += 1
-                parent = known[0]
+            if length == block_size and not missing:
+                if grown is not None:
+                    grown.append(value)
+                elif place < len(followed) and followed[place] == value:
+                    place += 1
+                    parent += 1
+                    names.append(parent)
+                    continue
+                else:
+                    if place < len(followed):
+                        self._cut_tail(origin, place)
+                    followed = []
+                    known = run_names.get((parent, value))
+                    if known is not None:
+                        parent = known[0]
+                        names.append(parent)
+                        continue
+                    tail = tails.get(parent)
+                    if tail is None:
+                        grown = [value]
+                        tails[parent] = (grown, self._next)
+                    elif tail[0][0] == value:
+                        followed, origin, place = tail[0], parent, 1
+                        parent = tail[1]
+                        names.append(parent)
+                        continue
+                    else:
+                        run_names[parent, value] = (self._next, 1)
+                parent = self._next
+                self._next += 1
                 names.append(parent)
                 continue
+            grown = None
+            if place < len(followed):
+                self._cut_tail(origin, place)
+            followed = []
             if missing:
                 if length < missing:
                     mixed = (*mixed, (value, length))
@@ -135,7 +170,7 @@ class PrefixInterner:
                 if len(names) + whole > MAX_BLOCKS:
                     raise _too_long(runs, block_size)
                 length -= whole * block_size
-                known = run_names.get((parent, value))
+                known = run_names.get((parent, value)) or self._taken_out_of_tail(parent, value)
                 while known is not None and known[1] < whole:
                     first, count = known
                     names.extend(range(first, first + count))
@@ -156,9 +191,28 @@ class PrefixInterner:
             if length:
                 mixed = ((value, length),)
                 missing = block_size - length
+        if place < len(followed):
+            self._cut_tail(origin, place)
         if len(names) > MAX_BLOCKS:
             raise _too_long(runs, block_size)
         naming.parent, naming.mixed, naming.missing = parent, mixed, missing
+
+    def _cut_tail(self, prefix: int, place: int) -> None:
+        """Let the tail of a prefix end after ``place`` blocks; what follows is the tail of the last of them."""
+        values, first = self._tails[prefix]
+        self._tails[prefix] = (values[:place], first)
+        self._tails[first + place - 1] = (values[place:], first + place)
+
+    def _taken_out_of_tail(self, prefix: int, value: int) -> tuple[int, int] | None:
+        """The block of a value right behind a prefix, as a run of its own, if it is the first of the prefix's tail."""
+        values, first = self._tails.get(prefix, ((), 0))
+        if not values or values[0] != value:
+            return None
+        if len(values) > 1:
+            self._cut_tail(prefix, 1)
+        del self._tails[prefix]
+        known = self._run_names[prefix, value] = (first, 1)
+        return known
 
 
 class Naming:
