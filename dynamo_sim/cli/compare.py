@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
     )
     completed_by(varied, keys_with_equals)
     add_overrides(parser, "change one value for all")
-    add_conditions(parser, "any")
+    add_conditions(parser, "any run")
     parser.add_argument("--json", action="store_true", help="print the runs as JSON, and nothing else")
     parser.set_defaults(handler=handle)
 

@@ -56,7 +56,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="print only errors")
     parser.add_argument("--no-plots", action="store_true", help="draw no pictures")
-    add_conditions(parser, "the")
+    add_conditions(parser, "the summary")
     parser.set_defaults(handler=handle)
 
 
