@@ -137,6 +137,8 @@ def _print_table(result: RunResult, summary: Summary) -> None:
         print_table(summary)
         for line in condition_lines(result.scenario):
             print(line)
+    if line := result.breakdown_line:
+        print(line)
     if line := result.fleet_line:
         print(line)
     for note in notes(result.scenario):
