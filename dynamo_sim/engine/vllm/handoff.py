@@ -120,8 +120,7 @@ class VllmHandoffs:
         sequence = self.destinations.drop_reserved(request)
         if sequence is None:
             return self._drop(request)
-        self._pool.give_back(self._blocks(sequence) - sequence.table.held_blocks)
-        self._pool.release(sequence.table)
+        self._pool.abandon(sequence.table, self._blocks(sequence) - sequence.table.held_blocks)
         self.generation += 1
         return Cancelled.QUEUED
 
