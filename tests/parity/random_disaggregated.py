@@ -36,7 +36,9 @@ def build(seed: int, index: int) -> Case:
         case["concurrency"] = draw.randint(1, 5)
     elif workload["kind"] == "trace" and draw.random() < 0.25:
         case["max_sim_time_ms"] = round(draw.uniform(5.0, 400.0), 3)
-    if "poll_ms" not in case and draw.random() < 0.2:  # one worker a fleet: the reference breaks ties at random
+    if (
+        "poll_ms" not in case and draw.random() < 0.2
+    ):  # one worker a fleet: the reference breaks ties at random
         case |= {"router_mode": "kv_router", "prefill_workers": 1, "decode_workers": 1}
     if draw.random() < 0.4:
         let_times_coincide(case)
