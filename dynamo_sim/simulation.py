@@ -19,8 +19,7 @@ from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.report.unserved import unserved_warnings
-from dynamo_sim.routing.build import RouterContext, build_router
-from dynamo_sim.routing.router import Router
+from dynamo_sim.routing.build import RouterContext, build_router, build_routers
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import Controller, ScriptedTargets
@@ -247,7 +246,7 @@ class _Run:
             self._fleet("fleet"),
             self._source,
             self._collector("fleet"),
-            router=self._router("fleet"),
+            router=build_router(self._scenario.routing, self._router_context("fleet")),
             controller=self._controller,
             options=self._options("fleet"),
             max_passes=self._max_passes,
@@ -260,11 +259,16 @@ class _Run:
 
     def disaggregated(self) -> DisaggregatedServing:
         """A prefill fleet and a decode fleet."""
-        prefill = self._scenario.fleets["prefill"].engine
+        prefill, names = self._scenario.fleets["prefill"].engine, ("prefill", "decode")
+        routers = build_routers(self._scenario.routing, *map(self._router_context, names))
+        first, second = (
+            SideParts(self._fleet(name), router, self._collector(name), self._options(name))
+            for name, router in zip(names, routers, strict=True)
+        )
         serving = DisaggregatedServing(
             Clock(),
-            self._side("prefill"),
-            self._side("decode"),
+            first,
+            second,
             self._source,
             interner=self._interner,
             timing=TransferTiming.of(prefill),
@@ -278,9 +282,6 @@ class _Run:
             pools = {"prefill": serving.prefill.pool, "decode": serving.decode.pool}
             self._controller.attach(pools, serving)
         return serving
-
-    def _side(self, name: str) -> SideParts:
-        return SideParts(self._fleet(name), self._router(name), self._collector(name), self._options(name))
 
     def _fleet(self, name: str) -> Fleet:
         spec = self._scenario.fleets[name]
@@ -297,17 +298,14 @@ class _Run:
         gpus = self._scenario.fleets[name].engine.gpus_per_worker
         return Collector(self._scenario.report.passes, self.records, name, gpus)
 
-    def _router(self, name: str) -> Router:
+    def _router_context(self, name: str) -> RouterContext:
         controller = self._controller
-        return build_router(
-            self._scenario.routing,
-            RouterContext(
-                self._scenario.fleets[name].engine,
-                self._interner,
-                self._scenario.seed,
-                waits_for_workers=controller is not None and controller.waits_for_workers,
-                stream="routing" if name == "fleet" else f"routing {name}",
-            ),
+        return RouterContext(
+            self._scenario.fleets[name].engine,
+            self._interner,
+            self._scenario.seed,
+            waits_for_workers=controller is not None and controller.waits_for_workers,
+            stream="routing" if name == "fleet" else f"routing/{name}",
         )
 
     def _options(self, name: str) -> PoolOptions:

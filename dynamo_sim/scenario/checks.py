@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
-from dynamo_sim.scenario.autoscaler.section import FleetAutoscaler
+from dynamo_sim.scenario.autoscaler.section import Autoscaler, FleetAutoscaler
 from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
@@ -13,11 +13,36 @@ from dynamo_sim.scenario.sections import Fleet, Limits, ScalingStep, Sla
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 from dynamo_sim.traces.formats import FORMATS
 
-if TYPE_CHECKING:
-    from dynamo_sim.scenario.specs import Scenario
+
+class Sections(Protocol):
+    """The sections of a scenario that can contradict each other."""
+
+    workload: Workload
+    scaling: tuple[ScalingStep, ...]
+    autoscaler: Autoscaler | None
+    limits: Limits
+    sla: Sla
+
+    @property
+    def prefill(self) -> Fleet | None: ...
+
+    @property
+    def decode(self) -> Fleet | None: ...
+
+    @property
+    def model_fields_set(self) -> set[str]: ...
+
+    @property
+    def is_disaggregated(self) -> bool: ...
+
+    @property
+    def fleets(self) -> Mapping[str, Fleet]: ...
+
+    @property
+    def autoscalers(self) -> Mapping[str, FleetAutoscaler]: ...
 
 
-def conflicts(scenario: Scenario) -> list[tuple[Path, str]]:
+def conflicts(scenario: Sections) -> list[tuple[Path, str]]:
     """The combinations of sections that cannot run, as (place, what is wrong) (spec 07, 2; 08, 3; 09, 6)."""
     is_scaled = bool(scenario.scaling)
     found = [
@@ -44,7 +69,7 @@ def conflicts(scenario: Scenario) -> list[tuple[Path, str]]:
     return found
 
 
-def _which_fleets(scenario: Scenario) -> Iterator[tuple[Path, str]]:
+def _which_fleets(scenario: Sections) -> Iterator[tuple[Path, str]]:
     """One fleet for everything, or one for prefill and one for decode, and sections that fit them."""
     given = [name for name in ("prefill", "decode") if getattr(scenario, name) is not None]
     if given and "fleet" in scenario.model_fields_set:
@@ -87,7 +112,7 @@ def _fleet_conflicts(name: str, fleet: Fleet) -> Iterator[tuple[Path, str]]:
         yield (name, "engine", "dp_size"), f"found {engine.dp_size}; must be 1 in a simulation"
 
 
-def _pair_conflicts(scenario: Scenario) -> Iterator[tuple[Path, str]]:
+def _pair_conflicts(scenario: Sections) -> Iterator[tuple[Path, str]]:
     """What a prefill and a decode fleet must have in common (spec 07, 2)."""
     prefill, decode = (fleet.engine for fleet in scenario.fleets.values())
     for name, engine in (("prefill", prefill), ("decode", decode)):

@@ -229,6 +229,8 @@ EFFECTS: dict[str, Rule] = {
     **{f"fleet.engine.{key}": rule for key, rule in _ENGINE.items()},
     "fleet.startup": _if(_is_fixed, "the first workers are ready at time 0, and no worker is added later"),
     "fleet.drain_grace_s": _if(_is_fixed, "no worker is taken away: there is no scaling and no autoscaler"),
+    "prefill": _used,  # its keys, and those of decode, are those of fleet
+    "decode": _used,
     "routing": _used,
     "scaling": _used,
     "autoscaler": _used,
