@@ -20,6 +20,7 @@ from dynamo_sim.routing.router import Dispatch
 from dynamo_sim.serving.alarm import Alarm
 from dynamo_sim.serving.controller import MAX_IDLE_TICKS, Controller, is_due_later
 from dynamo_sim.serving.handoff import DESTINATION_FIRST, SOURCE_FIRST, Action, Fact, Handoff
+from dynamo_sim.serving.handoff_dead_end import dead_end
 from dynamo_sim.serving.instant import Instant, RoundStep
 from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
 from dynamo_sim.serving.progress import Progress
@@ -155,6 +156,8 @@ class DisaggregatedServing:
 
     def _stop_at_cap(self) -> Generator[Event, None, None]:
         yield self.clock.until(self._cap_ms, Phase.CAP)
+        if self._nothing_to_come() and self._ticks.at_ms == math.inf:
+            self._refuse_dead_end()
         for side in self._sides:
             begun_ms = side.pool.finish_at_cap(self._cap_ms)
             if begun_ms is not None:
@@ -488,12 +491,17 @@ class DisaggregatedServing:
     def _requests_lost(self, side: FleetSide, requests: list[Request]) -> None:
         """Requests of a killed worker have failed, unless what they need next is elsewhere by now."""
         fact = Fact.SOURCE_LOST if side is self.prefill else Fact.DESTINATION_LOST
+        for worker_id in [i for i in side.deferred if i not in side.pool.processes]:
+            self._actions += side.deferred.pop(worker_id)  # they find that it is gone
         for request in requests:
             handoff = self._handoffs.get(request)
             if handoff is not None:
+                failed_before = handoff.failure is not None
                 self._note(handoff, fact)
+                self.killed_requests += handoff.failure is not None and not failed_before
             elif side is self.decode:
                 self._decoded(request, rejected=True)
+                self.killed_requests += 1
         self._instant.schedule()
 
     # ------------------------------------------------------------ scaling
@@ -516,7 +524,7 @@ class DisaggregatedServing:
             self._actions += side.next_tasks()
             self._dispatch(side, side.router.release(side.pool, now))
         if next_ms is not None and is_due_later(next_ms, now):
-            if self._nothing_to_come():
+            if self._nothing_to_come() and not any(side.waiting_count for side in self._sides):
                 self._refuse_dead_end()
             self._check_idle_ticks()
             self._ticks.set_by(next_ms)
@@ -570,9 +578,7 @@ class DisaggregatedServing:
             and not self._transfers
             and not self._actions
             and not self._instant
-            and not any(
-                side.pool.fleet.busy_count or side.pool.startups or side.waiting_count for side in self._sides
-            )
+            and not any(side.pool.fleet.busy_count or side.pool.startups for side in self._sides)
             and self.source.next_ms() is None
         )
 
@@ -594,6 +600,4 @@ class DisaggregatedServing:
             )
 
     def _refuse_dead_end(self) -> None:
-        raise SimulationError(
-            f"the run reached a dead end with {self._in_system} in-flight requests remaining"
-        )
+        raise dead_end(self.prefill, self.decode, self._in_system)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, find
+from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, describe, find
 from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.queue import WaitingQueue
 from dynamo_sim.engine.vllm.sequence import Sequence
@@ -57,6 +57,9 @@ class VllmHandoffs:
 
     def requests(self) -> list[Request]:
         return [*self.kept, *self.destinations.requests()]
+
+    def description(self) -> str | None:
+        return describe(self.kept, self.destinations)
 
     # ------------------------------------------------------------ the prefill side
 
