@@ -322,7 +322,7 @@ class AggregatedServing:
         dispatches = self.router.submit(request, self.pool, self.clock.now)
         if dispatches:
             self.pool.hand_over(dispatches)
-        elif self._ticks_begun:
+        elif self._ticks_begun and (self.router.on_hold or not self.pool.active_worker_ids()):
             self._ask_earlier()
 
     def _complete(self, worker: Worker, step: Step) -> None:

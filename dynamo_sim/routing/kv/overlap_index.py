@@ -58,14 +58,14 @@ class OverlapIndex:
 
     def remove(self, worker_id: int, blocks: Iterable[int]) -> None:
         """A worker holds these blocks no longer; blocks that it did not hold change nothing."""
-        others = ~(1 << worker_id)
+        bit = 1 << worker_id
         holders = self._holders
         for block in blocks:
-            left = holders.get(block, 0) & others
-            if left:
-                holders[block] = left
-            else:
-                holders.pop(block, None)
+            held = holders.get(block, 0)
+            if held == bit:
+                del holders[block]
+            elif held & bit:
+                holders[block] = held ^ bit
 
     def depths(self, blocks: Sequence[int]) -> Depths:
         """Number of leading blocks of a prompt that each worker holds."""
