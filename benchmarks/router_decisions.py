@@ -88,7 +88,9 @@ def decision_us(workers: int, blocks: int) -> float:
 def main() -> None:
     print(f"{'workers':>8} {'64 blocks':>12} {'256 blocks':>12}")
     for workers in (16, 256, 1000):
-        print(f"{workers:8} {decision_us(workers, 64):9.0f} us {decision_us(workers, 256):9.0f} us", flush=True)
+        print(
+            f"{workers:8} {decision_us(workers, 64):9.0f} us {decision_us(workers, 256):9.0f} us", flush=True
+        )
 
 
 if __name__ == "__main__":
