@@ -8,6 +8,7 @@ from typing import Protocol
 
 from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.handoff import HandoffCommands
+from dynamo_sim.engine.lower_tiers import LowerTiers
 from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.engine.step import Step
 from dynamo_sim.kv.kv_events import KvEvent
@@ -30,6 +31,10 @@ class Scheduler(Protocol):
     """Where the passes of finished steps are recorded; None where they are not."""
     retries_matter: bool
     """Whether a pass without progress changes anything inside, so that the number of tries counts (`spec 01, 6.3`)."""
+
+    @property
+    def lower_tiers(self) -> LowerTiers | None:
+        """The cache tiers below the GPU; None where there are none."""
 
     @property
     def handoffs(self) -> HandoffCommands:

@@ -132,7 +132,6 @@ class Fleet:
     def kill(self, worker_id: int, now_ms: float) -> list[Request]:
         """Take a worker away at once; the requests it had, which have failed (`spec 10, 10`: drain deadline).
 
-        Those of a prefill worker need not have failed, since their prompts may be elsewhere: the caller has to say.
         Tokens of a pass that has not ended by now never came out.
         """
         worker = self._worker(worker_id)
@@ -140,9 +139,13 @@ class Fleet:
         if step is not None:
             self.busy_count -= 1
         worker.scheduler.close()
+        if worker.scheduler.lower_tiers is not None:
+            worker.scheduler.lower_tiers.abandon()
         lost = [*worker.scheduler.live_requests(), *(request for request, _ in (step.finals if step else ()))]
         lost += worker.scheduler.handoffs.requests()
-        for request in () if worker.hands_over else lost:
+        for request in lost:
+            if request.outcome is not None:
+                continue  # it has its answer; only its copy was kept here
             request.outcome = Outcome.FAILED
             request.ended_ms = now_ms
             request.forget_tokens_after(now_ms, step.start_ms if step is not None else now_ms)

@@ -37,7 +37,8 @@ class Worker:
         """Whether nothing is left to do here."""
         if self.step is not None or self.in_flight or self.scheduler.request_count:
             return False
-        return self.scheduler.handoffs.is_empty
+        tiers = self.scheduler.lower_tiers
+        return self.scheduler.handoffs.is_empty and (tiers is None or tiers.is_quiet)
 
     def receive(self, request: Request) -> None:
         """Take a request into the queue."""

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from dynamo_sim.kv.allocation import NO_ROOM, TAKEN, Allocation
+from dynamo_sim.kv.allocation import NO_ROOM, TAKEN, Allocation, BlockedUntil
 from dynamo_sim.kv.block_table import BlockTable, PrivateRun
 from dynamo_sim.kv.kv_events import KvEventLog
 
@@ -25,17 +25,7 @@ class BlockPool:
         events: logs named blocks that come and go (`spec 03, 7`); None while KV events are not published.
     """
 
-    __slots__ = (
-        "_inactive",
-        "_owners",
-        "_pins",
-        "block_size",
-        "caching",
-        "events",
-        "free",
-        "inactive",
-        "num_blocks",
-    )
+    __slots__ = ("_inactive", "_owners", "block_size", "caching", "events", "free", "inactive", "num_blocks")
 
     def __init__(self, num_blocks: int, block_size: int, caching: bool = True) -> None:
         self.num_blocks = num_blocks
@@ -45,7 +35,6 @@ class BlockPool:
         self.inactive = 0
         self.events: KvEventLog | None = None
         self._owners: dict[int, int] = {}
-        self._pins: dict[int, int] = {}  # how many of the owners are reservations
         self._inactive: OrderedDict[int | PrivateRun, None] = OrderedDict()
 
     @property
@@ -62,6 +51,10 @@ class BlockPool:
     def available_now(self) -> int:
         """Blocks that `open` gives without a `BlockedUntil`. Here an eviction takes no time, so these are all."""
         return self.free + self.inactive
+
+    def all_names(self, names: Sequence[int], full_blocks: int) -> Sequence[int]:
+        """Names for a table that will have so many full blocks, of which those with ``names`` can be shared."""
+        return names
 
     # ------------------------------------------------------------ questions
 
@@ -87,9 +80,6 @@ class BlockPool:
                 if run.first != cached:
                     break
                 cached = run.last
-        if self._pins:
-            pins = self._pins
-            held -= sum(name in pins and owners[name] == pins[name] for name in names[:cached])
         return cached, held
 
     # ------------------------------------------------------------ taking
@@ -141,11 +131,11 @@ class BlockPool:
         table.held_blocks = blocks
         return TAKEN
 
-    def reserve(self, table: BlockTable, blocks: int) -> int | None:
+    def reserve(self, table: BlockTable, blocks: int) -> int | BlockedUntil | None:
         """Keep room for the first ``blocks`` blocks of a prompt whose KV is computed elsewhere (`spec 07, 5.2`).
 
-        The table holds the cached prefix from now on: it is pinned, which is not counted as held by somebody before
-        `fill`. Slots are set aside for the rest; nobody can find what will lie in them before that.
+        The table holds the cached prefix from now on. Slots are set aside for the rest; nobody can find what will lie
+        in them before `fill`.
 
         Returns:
             How many were set aside; None, and nothing was taken, when there is no room.
@@ -164,7 +154,6 @@ class BlockPool:
         self.inactive -= len(revived)
         for name in names:
             owners[name] = owners.get(name, 0) + 1
-            self._pins[name] = self._pins.get(name, 0) + 1
         table.held_blocks = found
         self.open(missing)
         return missing
@@ -174,25 +163,10 @@ class BlockPool:
 
         Slots of blocks that have become known in the meantime are free again.
         """
-        self._unpin(table)
         named = min(blocks, table.full_blocks, len(table.names)) if self.caching else 0
         for index in range(table.held_blocks, named):
             self._adopt(table.names, index)
         table.held_blocks = blocks
-
-    def abandon(self, table: BlockTable, missing: int) -> None:
-        """The KV that `reserve` set ``missing`` slots aside for will not come."""
-        self._unpin(table)
-        self.free += missing
-        self.release(table)
-
-    def _unpin(self, table: BlockTable) -> None:
-        pins = self._pins
-        for name in table.names[: table.held_blocks]:
-            if pins[name] > 1:
-                pins[name] -= 1
-            else:
-                del pins[name]
 
     # ------------------------------------------------------------ giving back
 

@@ -265,7 +265,7 @@ class EngineArgs(Spec):
     """Without effect in a simulation."""
 
     kv_bytes_per_token: Count | None = None
-    """Bytes of KV per token, for the transfers of a disaggregated fleet."""
+    """Bytes of KV per token, for transfers: of a disaggregated fleet, and between cache tiers."""
 
     kv_transfer_bandwidth: NonNegative | None = None
     """GB/s of those transfers."""
@@ -274,34 +274,35 @@ class EngineArgs(Spec):
     """What those transfers carry: the whole prompt, or what the destination has not cached."""
 
     num_g2_blocks: Count | None = None
-    """Blocks of the host tier of the cache; 0 = null. Checked, then ignored, like the fields down to G4."""
+    """Blocks of the host tier of the cache (G2), one a worker; 0 = null.
+    This and the fields down to G4 act only with `fleet.offload: true`."""
 
     num_g3_blocks: Count | None = None
-    """Blocks of the disk tier; needs `num_g2_blocks`."""
+    """Blocks of the one disk tier (G3) that all workers share; needs `num_g2_blocks`."""
 
     enable_g4_storage: bool = False
-    """Object store behind the disk tier; needs `num_g2_blocks`."""
+    """Object store (G4) that all workers share, without a limit; needs `num_g2_blocks`."""
 
     offload_batch_size: Count | None = None
-    """Blocks per transfer between tiers; 0 = null."""
+    """Most blocks of a transfer to a lower tier, and most transfers of a worker at once; 0 = null = 32."""
 
     bandwidth_g1_to_g2_gbps: NonNegative | None = None
-    """GB/s from GPU to host."""
+    """GB/s from GPU to host, of each worker; 0 = no limit, null = 14."""
 
     bandwidth_g2_to_g1_gbps: NonNegative | None = None
-    """GB/s from host to GPU."""
+    """GB/s from host to GPU, of each worker; 0 = no limit, null = 14."""
 
     bandwidth_g2_to_g3_gbps: NonNegative | None = None
-    """GB/s from host to disk."""
+    """GB/s from host to disk, for all workers together; 0 = no limit, null = 7."""
 
     bandwidth_g3_to_g2_gbps: NonNegative | None = None
-    """GB/s from disk to host."""
+    """GB/s from disk to host, for all workers together; 0 = no limit, null = 7."""
 
     bandwidth_g2_to_g4_gbps: NonNegative | None = None
-    """GB/s from host to the object store."""
+    """GB/s from host to the object store, for all workers together; 0 = no limit, null = 4."""
 
     bandwidth_g4_to_g2_gbps: NonNegative | None = None
-    """GB/s from the object store to host."""
+    """GB/s from the object store to host, for all workers together; 0 = no limit, null = 4."""
 
     reasoning: ReasoningArgs | None = None
     """Without effect in a simulation."""

@@ -16,14 +16,18 @@ from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.processes import StartupProcess, WorkerProcess
 from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.routing.router import Dispatch, Router
-from dynamo_sim.serving.controller import MAX_IDLE_TICKS, Controller, is_due_later
+from dynamo_sim.serving.controller import Controller, is_due_later
 from dynamo_sim.serving.instant import Instant
 from dynamo_sim.serving.look_ahead import LookAhead
 from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
 from dynamo_sim.serving.pool import Pool, PoolOptions
 from dynamo_sim.serving.progress import Progress
+from dynamo_sim.serving.tier_polls import TierPolls
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.source import Source
+
+MAX_IDLE_TICKS = 10_000
+"""Ticks in a row at which requests wait for a worker and nothing is on its way."""
 
 
 class AggregatedServing:
@@ -87,6 +91,7 @@ class AggregatedServing:
         )
         self._ahead = LookAhead(self.pool, source, self._instant, max_passes, self.cap_ms)
         self._looks_ahead = False
+        self._polls = TierPolls(clock, (self.pool,), self._instant.wake)
         self._handled_ms = 0.0
         self._arrival_timer = clock.timer()
         self._arrival_ms: float | None = None
@@ -111,7 +116,10 @@ class AggregatedServing:
         self.pool.open()
         self._retries_matter = any(w.scheduler.retries_matter for w in self.pool.fleet.workers.values())
         self._looks_ahead = (
-            self.router.is_oblivious and not self.source.hears_endings and not self._retries_matter
+            self.router.is_oblivious
+            and not self.source.hears_endings
+            and not self._retries_matter
+            and not self._polls
         )
         self.clock.start(self._arrivals())
         self._instant.schedule()
@@ -157,6 +165,7 @@ class AggregatedServing:
             or instant.is_scheduled
             or self._tick_due
             or self._looks_ahead
+            or self._polls
             or self._retries_matter
             or fleet.draining
             or fleet.idle_with_work
@@ -206,6 +215,7 @@ class AggregatedServing:
         return (
             not self._instant
             and not self._tick_due
+            and not self._polls
             and not self._instant.is_scheduled
             and not self.source.hears_endings
             and not self.pool.fleet.draining
@@ -244,9 +254,9 @@ class AggregatedServing:
         changed = True
         while changed:
             instant.round += 1
-            changed = False
+            changed = bool(self._polls) and self._polls.poll()
             if instant:
-                changed = self._take_passes() | self._take_startups()
+                changed |= self._take_passes() | self._take_startups()
             next_ms = source.next_ms()
             if source.hears_endings or (next_ms is not None and next_ms <= now):
                 for request in source.take_due(now, fleet.in_flight + self.router.queued_count):
@@ -270,6 +280,7 @@ class AggregatedServing:
         else:
             if not self._ticks_begun:
                 self._begin_ticks()
+            self._polls.arm()
             if self._looks_ahead:
                 # A tick that still waits for its turn in this instant can change who is active, too.
                 known = () if self.router.on_hold or self._tick_due else fleet.active_worker_ids()
@@ -301,7 +312,12 @@ class AggregatedServing:
         pool, fleet, now = self.pool, self.pool.fleet, self.clock.now
         changed = False
         max_passes = 1 if self._someone_is_stuck else self._max_passes
-        while (completion := fleet.drive_ready(now, max_passes, self.collector)) is not None:
+        while True:
+            if self._polls and self._polls.deadline_ms < math.inf:
+                max_passes = 1
+            completion = fleet.drive_ready(now, max_passes, self.collector)
+            if completion is None:
+                break
             worker, step = fleet.workers[completion.worker_id], completion.step
             pool.driven_id = worker.id
             if completion.immediate:
@@ -456,6 +472,7 @@ class AggregatedServing:
             not self._is_over()
             and not self.pool.fleet.busy_count
             and not self.pool.startups
+            and self._polls.deadline_ms == math.inf
             and not self._instant
             and not self.pool.inbox_count
             and not self.router.queued_count

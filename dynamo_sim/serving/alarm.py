@@ -34,6 +34,16 @@ class Alarm:
             self.at_ms = math.inf
             self._ring()
 
+    def set_to(self, at_ms: float) -> None:
+        """Ring at ``at_ms`` and at no other time; infinity for never."""
+        if at_ms == self.at_ms:
+            return
+        if self.at_ms < math.inf:
+            self._timer = self._timer.disarmed()
+        if at_ms < math.inf:
+            self._timer.arm(at_ms)
+        self.at_ms = at_ms
+
     def set_by(self, at_ms: float) -> None:
         """Ring at ``at_ms``, unless it rings earlier anyway."""
         if self.at_ms == math.inf:

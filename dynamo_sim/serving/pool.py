@@ -21,7 +21,7 @@ from dynamo_sim.routing.router import Dispatch, Router
 from dynamo_sim.routing.worker_view import WorkerView
 from dynamo_sim.serving.instant import Instant, RoundStep
 from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
-from dynamo_sim.serving.worker_metrics import TALLIES, WorkerTally
+from dynamo_sim.serving.worker_metrics import WorkerTally
 from dynamo_sim.workload.request import Outcome, Request
 
 MAX_BOUNDARIES = 1 << 16
@@ -379,6 +379,30 @@ class Pool:
                 worker.scheduler.finish(step)
         return last_ms
 
+    # ------------------------------------------------------------ lower cache tiers
+
+    @property
+    def has_lower_tiers(self) -> bool:
+        """Whether the workers have cache tiers below the GPU."""
+        return any(worker.scheduler.lower_tiers is not None for worker in self.fleet.workers.values())
+
+    def poll_tiers(self) -> bool:
+        """Let every worker find what has landed in its tiers; whether any of them found something (`spec 11, 4.1`)."""
+        now, found = self.clock.now, False
+        for worker in self.fleet.workers.values():
+            scheduler = worker.scheduler
+            if scheduler.lower_tiers is not None and scheduler.lower_tiers.poll(now):
+                found = True
+                if self._publishes:
+                    scheduler.kv_events_from_ms = min(scheduler.kv_events_from_ms, now)
+                    self._may_publish[worker.id] = worker
+        return found
+
+    def lower_tiers_deadline_ms(self) -> float:
+        """When a poll of a worker finds something next; infinity for never."""
+        tiers = (worker.scheduler.lower_tiers for worker in self.fleet.workers.values())
+        return min((each.deadline_ms for each in tiers if each is not None), default=math.inf)
+
     # ------------------------------------------------------------ who hears of it
 
     def observe_passes(self, passes: PassBuffer) -> None:
@@ -410,7 +434,7 @@ class Pool:
     def _open_tally(self, worker: Worker) -> None:
         assert self.tallies is not None
         ready_ms = None if worker.id in self.fleet.starting else self.clock.now
-        self.tallies[worker.id] = TALLIES[self.fleet.stage](worker, self.clock.now, ready_ms, self._tallied)
+        self.tallies[worker.id] = WorkerTally(worker, self.clock.now, ready_ms, self._tallied)
 
     def _note_fleet(self, cause: FleetCause, worker_ids: tuple[int, ...]) -> None:
         fleet, now = self.fleet, self.clock.now

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Protocol
 
 from dynamo_sim.workload.milestones import HandoffMilestones
+from dynamo_sim.workload.swap_ins import SwapIns
 
 Runs = tuple[tuple[int, int], ...]
 """Prompt content as ``(token value, number of tokens)`` runs, neighbours of one value merged."""
@@ -57,6 +58,7 @@ class Request:
             most at any admission.
         preemptions: how often it lost its place in the batch to make room (SGLang: was retracted).
         handoff: its way through two fleets, of a disaggregated run; None otherwise.
+        swap_ins: what came back for it from lower cache tiers; None while nothing has.
         outcome: how it ended, or None while it has not.
         ended_ms: when it ended.
     """
@@ -85,6 +87,7 @@ class Request:
         "session_id",
         "session_index",
         "strict_priority",
+        "swap_ins",
         "turn_index",
         "worker_id",
     )
@@ -127,6 +130,7 @@ class Request:
         self.reused_tokens = 0
         self.preemptions = 0
         self.handoff: HandoffMilestones | None = None
+        self.swap_ins: SwapIns | None = None
         self.outcome: Outcome | None = None
         self.ended_ms: float | None = None
 

@@ -98,6 +98,7 @@ class SglangScheduler:
         # Every pass lowers the ratio, also one without progress. Only in a queue sorted by prefix can an arrival
         # end a row of such passes and meet the ratio they have left.
         # The releases and activations of handoffs can end one, too.
+        self.lower_tiers = None
         self.retries_matter = self.queue.by_prefix or stage is not Stage.AGGREGATED
         self.gaps = tokens.gaps
         self.records_stats = False

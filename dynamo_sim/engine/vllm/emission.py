@@ -69,7 +69,9 @@ class Emission:
                 self.emit_group(step, 1, group_openings, end_ms)
         for sequence in loose:
             # One may have been preempted meanwhile by one before it.
-            if sequence.running and self._generate(plan, sequence):
+            if not sequence.running or (sequence.lease is not None and sequence.is_blocked):
+                continue
+            if self._generate(plan, sequence):
                 step.tokens += 1
                 sequence.emitted_pass = batch.pass_number
                 self._tokens.token(sequence, end_ms)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, describe, find
+from collections.abc import Callable
+
+from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, find
 from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.queue import WaitingQueue
-from dynamo_sim.engine.vllm.sequence import Sequence
+from dynamo_sim.engine.vllm.sequence import Sequence, sequence_of
 from dynamo_sim.errors import SimulationError
+from dynamo_sim.kv.allocation import BlockedUntil
 from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.workload.request import Request
@@ -24,6 +27,7 @@ class VllmHandoffs:
     Attributes:
         kept: sequences whose prompts are computed and whose blocks are kept, by request.
         destinations: pending and reserved ones.
+        cancel_parked: forgets a request whose blocks come from a lower cache tier; whether there was one.
         generation: counts the changes of capacity: ends, preemptions, releases, and the like (`spec 07, 5.3`).
     """
 
@@ -39,6 +43,7 @@ class VllmHandoffs:
         self.kept: dict[Request, Sequence] = {}
         self.destinations: Destinations[Sequence] = Destinations(queue.returned)
         self.generation = 0
+        self.cancel_parked: Callable[[Request], bool] = lambda request: False
         self._batch = batch
         self._queue = queue
         self._pool = pool
@@ -57,9 +62,6 @@ class VllmHandoffs:
 
     def requests(self) -> list[Request]:
         return [*self.kept, *self.destinations.requests()]
-
-    def description(self) -> str | None:
-        return describe(self.kept, self.destinations)
 
     # ------------------------------------------------------------ the prefill side
 
@@ -123,16 +125,15 @@ class VllmHandoffs:
         sequence = self.destinations.drop_reserved(request)
         if sequence is None:
             return self._drop(request)
-        self._pool.abandon(sequence.table, self._blocks(sequence) - sequence.table.held_blocks)
+        self._pool.give_back(self._blocks(sequence) - sequence.table.held_blocks)
+        self._pool.release(sequence.table)
         self.generation += 1
         return Cancelled.QUEUED
 
     # ------------------------------------------------------------ inside
 
     def _sequence(self, request: Request, output_tokens: int) -> Sequence:
-        pool = self._pool
-        names = self._interner.names_of(request) if pool.caching else ()
-        return Sequence(request, output_tokens, names, pool.block_size)
+        return sequence_of(request, output_tokens, self._pool, self._interner)
 
     def _blocks(self, sequence: Sequence) -> int:
         """Blocks of a prompt."""
@@ -141,7 +142,12 @@ class VllmHandoffs:
     def _set_aside(self, sequence: Sequence) -> int | None:
         if len(self._batch.running) >= self._max_sequences:
             return None
+        if sequence.is_blocked:
+            return None
         missing = self._pool.reserve(sequence.table, self._blocks(sequence))
+        if isinstance(missing, BlockedUntil):
+            sequence.lease = missing.lease
+            return None
         return None if missing is None else missing * self._pool.block_size
 
     def _drop(self, request: Request) -> Cancelled:
@@ -149,6 +155,8 @@ class VllmHandoffs:
         sequence = find(self._queue.waiting, request)
         if sequence is not None:
             self._queue.remove(sequence)
+        elif self.cancel_parked(request):
+            return Cancelled.QUEUED
         else:
             self._batch.dissolve(None)
             sequence = find(self._batch.running, request)

@@ -94,7 +94,11 @@ class Recomputation:
         victim = next((sequence for sequence in order if not sequence.is_blocked), None)
         if victim is None:
             return None
-        has_all_blocks = len(batch.running) == 1 and not self._handoffs.holds_blocks
+        has_all_blocks = (
+            len(batch.running) == 1
+            and not self._handoffs.holds_blocks
+            and victim.table.held_blocks == self._pool.active
+        )
         if victim is requester and has_all_blocks and not self._capped:
             raise dead_end.never_finishes(victim, self._pool)
         self._note(victim, plan.now_ms)

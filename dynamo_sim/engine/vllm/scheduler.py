@@ -17,17 +17,18 @@ from dynamo_sim.engine.vllm.bursts import BurstEmission
 from dynamo_sim.engine.vllm.dead_end import stuck_reason
 from dynamo_sim.engine.vllm.emission import Emission
 from dynamo_sim.engine.vllm.handoff import VllmHandoffs
+from dynamo_sim.engine.vllm.offload import build_offload, build_pool
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.preemption import NoPreemption, Preemption, Recomputation
 from dynamo_sim.engine.vllm.queue import WaitingQueue
 from dynamo_sim.engine.vllm.scheduling import PassScheduling
-from dynamo_sim.engine.vllm.sequence import Sequence
+from dynamo_sim.engine.vllm.sequence import Sequence, sequence_of
 from dynamo_sim.engine.vllm.stats import scheduled_numbers, scheduled_stats, stretch_stats
 from dynamo_sim.engine.vllm.stretch import stretch_ends
 from dynamo_sim.engine.vllm.trtllm import WholeAnswerFits
-from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.kv.block_table import BlockTable
 from dynamo_sim.kv.kv_events import KvEvent, KvEventLog
+from dynamo_sim.kv.offload.worker_tiers import WorkerTiers
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.timing.speculative import BurstSampler
@@ -59,6 +60,7 @@ class VllmScheduler:
         lockstep: whether sequences may be handled as a group; False forces them one by one.
         capped: whether the run ends at a time of its own, so that requests without an end are no error.
         stage: what the worker does.
+        tiers: the cache tiers below its GPU; None where there are none.
     """
 
     retries_matter = False
@@ -72,14 +74,16 @@ class VllmScheduler:
         lockstep: bool = True,
         capped: bool = False,
         stage: Stage = Stage.AGGREGATED,
+        tiers: WorkerTiers[Sequence] | None = None,
     ) -> None:
-        self.pool = pool = BlockPool(args.num_gpu_blocks, args.block_size, args.enable_prefix_caching)
+        self.pool = pool = build_pool(args, interner, tiers)
         decodes_only = stage is Stage.DECODE
         self.tokens = HiddenTokenLog() if stage is Stage.PREFILL else TokenLog()
         self.queue = queue = WaitingQueue(handed_over=decodes_only)
         self.batch = batch = RunningBatch(args.block_size, self.tokens, lockstep and sampler is None)
         max_sequences = args.max_num_seqs or UNLIMITED
         self.handoffs = handoffs = VllmHandoffs(batch, queue, pool, interner, max_sequences, args.engine_type)
+        self.lower_tiers = offload = build_offload(pool, queue, handoffs)
         policy: AdmissionPolicy
         preemption: Preemption
         if args.engine_type == "trtllm":
@@ -101,6 +105,7 @@ class VllmScheduler:
             max_sequences=max_sequences,
             chunked_prefill=args.enable_chunked_prefill,
             note_admission=Request.note_decode_admission if decodes_only else Request.note_admission,
+            offload=offload,
         )
         self._emission = (
             Emission(batch, pool, preemption, timing, self.tokens, handoffs)
@@ -123,7 +128,8 @@ class VllmScheduler:
 
     @property
     def request_count(self) -> int:
-        return len(self._waiting) + len(self._running)
+        parked = 0 if self.lower_tiers is None else len(self.lower_tiers.parked())
+        return len(self._waiting) + len(self._running) + parked
 
     @property
     def waiting_count(self) -> int:
@@ -161,12 +167,13 @@ class VllmScheduler:
         return log
 
     def receive(self, request: Request) -> None:
-        pool = self.pool
-        names = self._interner.names_of(request) if pool.caching else ()
-        self.queue.append(Sequence(request, self._policy.output_tokens(request), names, pool.block_size))
+        self.queue.append(
+            sequence_of(request, self._policy.output_tokens(request), self.pool, self._interner)
+        )
 
     def live_requests(self) -> list[Request]:
-        return [sequence.request for sequence in (*self._running, *self._waiting)]
+        parked = () if self.lower_tiers is None else self.lower_tiers.parked()
+        return [sequence.request for sequence in (*self._running, *self._waiting, *parked)]
 
     def close(self) -> None:
         self.batch.dissolve(None)
@@ -182,21 +189,23 @@ class VllmScheduler:
         self, now_ms: float, max_passes: int, until_ms: float = math.inf, undisturbed: bool = False
     ) -> Step:
         group = self.batch.group
+        tiers = self.lower_tiers
+        if tiers is not None and tiers.poll(now_ms) and self.pool.events is not None:
+            self.kv_events_from_ms = min(self.kv_events_from_ms, now_ms)
         if self.handoffs.destinations.pending and self.handoffs.attempt_is_due:
             max_passes = 1  # room is set aside at the end of this very pass
         plan = None
         count = group.count
         if self._waiting or len(self._running) != count or not 0 < count <= self._scheduling.max_tokens:
             plan = self._scheduling.plan(now_ms)
-            if not count or plan.work or plan.rejected:
-                step = self._single_pass(plan)
-                if (
-                    (until_ms < math.inf or self._first_tokens_unheard)
-                    and max_passes > 1
-                    and not plan.rejected
-                ):
-                    self._run_on(step, max_passes - 1, until_ms, undisturbed)
-                return step
+        if tiers is not None and tiers.deadline_ms < math.inf:
+            # A poll at every start of a pass moves what is in progress: no stretches.
+            return self._single_pass(plan or self._scheduling.plan(now_ms))
+        if plan is not None and (not count or plan.work or plan.rejected):
+            step = self._single_pass(plan)
+            if (until_ms < math.inf or self._first_tokens_unheard) and max_passes > 1 and not plan.rejected:
+                self._run_on(step, max_passes - 1, until_ms, undisturbed)
+            return step
         # Nothing but the next tokens of the group, pass after pass, as long as there is room for their blocks.
         stretch = self._start_stretch(now_ms, max_passes, until_ms)
         return stretch or self._single_pass(plan or self._scheduling.plan(now_ms))
@@ -218,6 +227,8 @@ class VllmScheduler:
         step.admissions = plan.admissions
         step.progress = bool(plan.admissions or step.tokens or step.signals or plan.did_something)
         self.batch.regroup()
+        if self.lower_tiers is not None:
+            self.lower_tiers.stall(step)
         if stats is not None:
             stats.add_queue(self.queue.arrivals, self.queue.returned)
             step.stats = stats

@@ -8,6 +8,7 @@ from enum import Enum
 from dynamo_sim.engine.vllm.admission import AdmissionPolicy
 from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.handoff import VllmHandoffs
+from dynamo_sim.engine.vllm.offload import VllmOffload
 from dynamo_sim.engine.vllm.pass_plan import PassPlan
 from dynamo_sim.engine.vllm.preemption import Preemption
 from dynamo_sim.engine.vllm.queue import WaitingQueue
@@ -40,6 +41,7 @@ class PassScheduling:
         max_sequences: most running sequences.
         chunked_prefill: whether a prompt may be computed in several passes.
         note_admission: writes an admission on its request: time in ms, and reused tokens.
+        offload: the lower cache tiers, or None.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class PassScheduling:
         max_sequences: int,
         chunked_prefill: bool,
         note_admission: Callable[[Request, float, int], None],
+        offload: VllmOffload | None = None,
     ) -> None:
         self.max_tokens = max_tokens
         self.chunked_prefill = chunked_prefill
@@ -64,6 +67,7 @@ class PassScheduling:
         self._preemption = preemption
         self._destinations = handoffs.destinations
         self._note_admission = note_admission
+        self._offload = offload
         self._max_sequences = max_sequences
 
     def plan(self, now_ms: float) -> PassPlan:
@@ -120,6 +124,14 @@ class PassScheduling:
                 queue.remove(head)
                 plan.rejected.append(head)
                 continue
+            if self._offload is not None and not head.preempted and not head.computed:
+                answer = self._offload.swap_in(head, cached)
+                if answer is TAKEN:
+                    queue.remove(head)
+                    continue
+                if answer is not NO_ROOM:
+                    head.lease = answer.lease
+                    return
             before = plan.budget
             if self._schedule(plan, head, cached) is not SCHEDULED:
                 return

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence as Names
 
 from dynamo_sim.kv.allocation import Lease
+from dynamo_sim.kv.block_pool import BlockPool
 from dynamo_sim.kv.block_table import BlockTable
+from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.workload.request import Request
 
 
@@ -75,3 +77,12 @@ class Sequence:
         if self.lease is not None and self.lease.is_over:
             self.lease = None
         return self.lease is not None
+
+
+def sequence_of(
+    request: Request, max_output_tokens: int, pool: BlockPool, interner: PrefixInterner
+) -> Sequence:
+    """A request as a worker with that pool sees it, when it comes there."""
+    names = interner.names_of(request) if pool.caching else ()
+    names = pool.all_names(names, (request.input_tokens + max_output_tokens) // pool.block_size)
+    return Sequence(request, max_output_tokens, names, pool.block_size)

@@ -242,6 +242,7 @@ class PlainSglang:
     """A scheduler; see `dynamo_sim.engine.scheduler.Scheduler`."""
 
     retries_matter = True
+    lower_tiers = None
 
     def __init__(self, args: Any, timing: Any, interner: Any = None, sampler: Any = None) -> None:
         self.page = args.block_size

@@ -63,6 +63,7 @@ class PlainVllm:
     """A scheduler; see `dynamo_sim.engine.scheduler.Scheduler`."""
 
     retries_matter = False
+    lower_tiers = None
 
     def __init__(self, args: Any, timing: Any, interner: Any = None, sampler: Any = None) -> None:
         self.size = args.block_size
