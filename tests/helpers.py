@@ -57,7 +57,7 @@ def note_passes(
     """Record passes that share those numbers; all others are 0."""
     assert numbers.keys() <= NUMBERS.keys()
     of_all = tuple(numbers.get(name, 0) for name in NUMBERS)
-    log.add(start_ms, ends_ms, None, of_all, opened or [0] * (len(ends_ms) - 1))  # type: ignore[arg-type]
+    log.add_stretch(start_ms, ends_ms, of_all, opened or [0] * len(ends_ms))  # type: ignore[arg-type]
 
 
 def collector() -> Collector:

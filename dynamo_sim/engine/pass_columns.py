@@ -41,9 +41,9 @@ def pass_columns(logs: Sequence[PassLog]) -> Columns:
     starts = np.empty(len(ends))
     starts[1:] = ends[:-1]
     starts[firsts] = rows["start_ms"]
-    held = np.zeros(len(ends), dtype=np.int64)
-    held[within > 0] = _joined((np.frombuffer(log.opened_blocks, np.intc) for log in logs), np.dtype(np.intc))
-    np.cumsum(held, out=held)
+    opened = _joined((np.frombuffer(log.opened_blocks, np.intc) for log in logs), np.dtype(np.intc))
+    held = np.cumsum(opened, dtype=np.int64)
+    held -= opened  # what a pass opens is held from the next one on
     held += (rows["used_blocks"] - held[firsts])[row]
 
     order = _by_end(ends, worker[row])

@@ -46,7 +46,7 @@ class PassLog:
     Attributes:
         rows: a `ROW` for each pass or stretch, packed.
         ends_ms: the end of every pass.
-        opened_blocks: of each stretch: blocks opened in its passes but the last one; held from the next pass on.
+        opened_blocks: how many blocks every pass of a stretch opens, which are held from the next pass on.
     """
 
     __slots__ = ("block_tokens", "ends_ms", "opened_blocks", "rows", "worker_id")
@@ -58,29 +58,16 @@ class PassLog:
         self.ends_ms = array("d")
         self.opened_blocks = array("i")
 
-    def add(
-        self,
-        start_ms: float,
-        ends_ms: list[float],
-        first_pass: PassNumbers | None,
-        stretch: PassNumbers | None,
-        opened_blocks: list[int],
-    ) -> None:
-        """Record a step that has ended.
+    def add_pass(self, start_ms: float, end_ms: float, numbers: PassNumbers) -> None:
+        """Record a pass that is not part of a stretch."""
+        self.rows += _pack(start_ms, 1, *numbers)
+        self.ends_ms.append(end_ms)
+        self.opened_blocks.append(0)
 
-        Args:
-            start_ms: when its first pass started.
-            ends_ms: the end of each pass.
-            first_pass: numbers of its first pass, where those are not of the stretch.
-            stretch: numbers of the passes behind that one, or of all; None where there are none.
-            opened_blocks: blocks opened in the passes of the stretch but the last one.
-        """
+    def add_stretch(
+        self, start_ms: float, ends_ms: list[float], numbers: PassNumbers, opened_blocks: list[int]
+    ) -> None:
+        """Record a stretch, given the end of each of its passes and how many blocks each opens."""
+        self.rows += _pack(start_ms, len(ends_ms), *numbers)
         self.ends_ms.fromlist(ends_ms)
-        passes = len(ends_ms)
-        if first_pass is not None:
-            self.rows += _pack(start_ms, 1, *first_pass)
-            start_ms = ends_ms[0]
-            passes -= 1
-        if passes and stretch is not None:
-            self.rows += _pack(start_ms, passes, *stretch)
-            self.opened_blocks.fromlist(opened_blocks)
+        self.opened_blocks.fromlist(opened_blocks)

@@ -72,7 +72,7 @@ def test_a_stretch_becomes_one_row_a_pass() -> None:
     log = PassLog(7, block_tokens=16)
     note_passes(log, 0.0, [2.0], output_tokens=4, prefill_requests=4, prefill_tokens=40, used_blocks=3)
     stretch = {"decode_requests": 4, "decode_kv_tokens": 44, "queued_requests": 3, "used_blocks": 3}
-    note_passes(log, 2.0, [3.0, 4.5], opened=[1], output_tokens=4, **stretch)
+    note_passes(log, 2.0, [3.0, 4.5], opened=[1, 0], output_tokens=4, **stretch)
     columns = pass_columns([log])
     assert columns["worker_id"].tolist() == [7, 7, 7]
     assert columns["start_ms"].tolist() == [0.0, 2.0, 3.0]

@@ -353,10 +353,8 @@ class SglangScheduler:
             self.tokens.group_stretch_until(now_ms, step.ends_ms[self._passes_done :], step.tokens)
 
     def finish(self, step: Step) -> None:
-        if self.pass_log is not None:
-            # Every pass of a stretch takes a slot for each token.
-            opened = [step.tokens] * (len(step.ends_ms) - (step.first_pass is not None) - 1)
-            self.pass_log.add(step.start_ms, step.ends_ms, step.first_pass, step.stretch, opened)
+        if self.pass_log is not None and step.first_pass is not None:
+            self.pass_log.add_pass(step.start_ms, step.ends_ms[0], step.first_pass)
         if self._stretch is not None:
             self._stretch = None
             self._finish_stretch(step)
@@ -365,9 +363,14 @@ class SglangScheduler:
             self.kv_events_from_ms = -math.inf if self._visible_events else math.inf
 
     def _finish_stretch(self, step: Step) -> None:
-        ends_ms = step.ends_ms[self._passes_done :]
-        self._passes_done = 0
+        begun_ms, ends_ms = step.start_ms, step.ends_ms
+        if self._passes_done:
+            begun_ms, ends_ms = ends_ms[0], ends_ms[1:]
+            self._passes_done = 0
         passes = len(ends_ms)
+        if passes and step.stretch is not None and self.pass_log is not None:
+            # Every pass takes a slot for each token.
+            self.pass_log.add_stretch(begun_ms, ends_ms, step.stretch, [step.tokens] * passes)
         # Plan about as far as stretches go before something cuts them.
         self._planned_passes = max(self._min_planned, 2 * passes)
         if not step.tokens:

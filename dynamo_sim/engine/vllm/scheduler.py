@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dynamo_sim.engine.pass_log import PassLog
+from dynamo_sim.engine.pass_log import PassLog, PassNumbers
 from dynamo_sim.engine.roles import Stage, timing_of_role
 from dynamo_sim.engine.step import REJECTED, Step
 from dynamo_sim.engine.token_log import HiddenTokenLog, TokenLog
@@ -250,7 +250,7 @@ class VllmScheduler:
             step.stats = stretch_stats(len(ends_ms), group, pool)
             step.stats.add_queue(self.queue.arrivals, self.queue.returned)
         if self.pass_log is not None:
-            step.stretch = (group.count, 0, 0, 0, group.count, group.tokens, len(self._waiting), pool.active)
+            step.stretch = self._stretch_numbers()
         if pool.events is not None:
             self._note_next_eviction(step)
         return step
@@ -281,28 +281,24 @@ class VllmScheduler:
                 step.later_stats = stretch_stats(len(ends_ms), group, self.pool)
                 step.later_stats.add_queue(self.queue.arrivals, self.queue.returned)
             if self.pass_log is not None:
-                step.stretch = (group.count, 0, 0, 0, group.count, group.tokens, 0, self.pool.active)
+                step.stretch = self._stretch_numbers()
             step.ends_ms += ends_ms
             self._stretch = step
             self._passes_done = 1
 
     def _run_through(self, step: Step, max_passes: int, until_ms: float) -> None:
         """Carry out the stretches behind a pass, across the ends of requests, up to ``until_ms``."""
-        group, pool, log, end_ms = self.batch.group, self.pool, self.pass_log, step.ends_ms[0]
-        if log is not None:
-            log.add(step.start_ms, step.ends_ms, step.first_pass, None, [])
+        group, log, end_ms = self.batch.group, self.pass_log, step.ends_ms[0]
+        if log is not None and step.first_pass is not None:
+            log.add_pass(step.start_ms, end_ms, step.first_pass)
+            step.first_pass = None
         while group.count and end_ms < until_ms:
-            ends_ms = stretch_ends(group, pool, self._timing, end_ms, max_passes, until_ms)
+            ends_ms = stretch_ends(group, self.pool, self._timing, end_ms, max_passes, until_ms)
             if not ends_ms or ends_ms[0] == end_ms:  # passes of no time belong to the instant they run in
                 break
-            passes, begun_ms, end_ms = len(ends_ms), end_ms, ends_ms[-1]
-            if log is not None:
-                numbers = (group.count, 0, 0, 0, group.count, group.tokens, 0, pool.active)
-                log.add(begun_ms, ends_ms, None, numbers, group.openings_of(passes - 1))
-            self.tokens.group_stretch(ends_ms, group.count)
-            self._emission.emit_group(step, passes, group.openings_within(passes), end_ms)
+            self._carry_out(step, end_ms, ends_ms, None if log is None else self._stretch_numbers())
+            end_ms = ends_ms[-1]
             step.ends_ms += ends_ms
-        step.first_pass = None
 
     def note_gaps_until(self, now_ms: float) -> None:
         step = self._stretch
@@ -310,27 +306,36 @@ class VllmScheduler:
             self.tokens.group_stretch_until(now_ms, step.ends_ms[self._passes_done :], step.tokens)
 
     def finish(self, step: Step) -> None:
-        log = self.pass_log
+        begun_ms, ends_ms = step.start_ms, step.ends_ms
+        if step.first_pass is not None and self.pass_log is not None:
+            self.pass_log.add_pass(begun_ms, ends_ms[0], step.first_pass)
         if self._stretch is None:
-            if log is not None and step.first_pass is not None:
-                log.add(step.start_ms, step.ends_ms, step.first_pass, None, [])
             return
-        if log is not None:
-            opened = self.batch.group.openings_of(len(step.ends_ms) - self._passes_done - 1)
-            log.add(step.start_ms, step.ends_ms, step.first_pass, step.stretch, opened)
         self._stretch = None
-        ends_ms = step.ends_ms
         if self._passes_done:
-            ends_ms = ends_ms[self._passes_done :]
             self._passes_done = 0
+            begun_ms, ends_ms = ends_ms[0], ends_ms[1:]
             if not ends_ms:
                 return
-        passes = len(ends_ms)
         # Plan about as far as stretches go before something cuts them.
-        least = self._min_planned
-        self._planned_passes = 2 * passes if 2 * passes > least else least
-        self.tokens.group_stretch(ends_ms, step.tokens)
-        self._emission.emit_group(step, passes, self.batch.group.openings_within(passes), ends_ms[-1])
+        self._planned_passes = max(self._min_planned, 2 * len(ends_ms))
+        self._carry_out(step, begun_ms, ends_ms, step.stretch)
+
+    def _carry_out(
+        self, step: Step, begun_ms: float, ends_ms: list[float], numbers: PassNumbers | None
+    ) -> None:
+        """Give the group its tokens of a stretch, which is recorded if there are ``numbers`` for it."""
+        group = self.batch.group
+        opened = group.openings_of(len(ends_ms))
+        if numbers is not None and self.pass_log is not None:
+            self.pass_log.add_stretch(begun_ms, ends_ms, numbers, opened)
+        self.tokens.group_stretch(ends_ms, group.count)
+        self._emission.emit_group(step, len(ends_ms), sum(opened), ends_ms[-1])
+
+    def _stretch_numbers(self) -> PassNumbers:
+        """What a `PassLog` notes of a stretch that begins now."""
+        group = self.batch.group
+        return (group.count, 0, 0, 0, group.count, group.tokens, len(self._waiting), self.pool.active)
 
     # ------------------------------------------------------------ KV events
 
