@@ -92,6 +92,20 @@ class Clock(simpy.Environment):
         """Start a process."""
         return self.process(generator)
 
+    def start_at_once(self, generator: Generator[Event, None, None]) -> simpy.Process:
+        """Start a process and run it to its first wait before this returns.
+
+        SimPy would let it begin in an event of the present instant, which then would not be settled.
+        """
+        queue, self._queue = self._queue, []
+        process = self.process(generator)
+        ((_, _, _, beginning),) = self._queue
+        self._queue = queue
+        callbacks, beginning.callbacks = beginning.callbacks, None  # type: ignore[assignment]
+        for callback in callbacks:
+            callback(beginning)
+        return process
+
     def run_dry(self) -> None:
         """Run until nothing is scheduled or somebody stops the clock.
 

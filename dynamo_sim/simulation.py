@@ -15,20 +15,25 @@ from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.startup import startup_durations
 from dynamo_sim.kv.prefix import PrefixInterner
+from dynamo_sim.records.records import RunRecords
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.report.unserved import unserved_warnings
-from dynamo_sim.routing.build import RouterContext, build_router
-from dynamo_sim.scenario.specs import Fleet as FleetSpec
+from dynamo_sim.routing.build import RouterContext, build_router, build_routers
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import Controller, ScriptedTargets
+from dynamo_sim.serving.disaggregated import DisaggregatedServing
 from dynamo_sim.serving.planner_bridge import Planner, PlannerController
 from dynamo_sim.serving.pool import PoolOptions
+from dynamo_sim.serving.side import SideParts
 from dynamo_sim.serving.single import SingleWorkerServing
+from dynamo_sim.serving.transfer import TransferTiming
 from dynamo_sim.timing.build import build_timing
+from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.traces.lines import SkippedLine
 from dynamo_sim.workload.build import build_source
+from dynamo_sim.workload.source import WorkloadSource
 
 Progress = Callable[[float, int], None]
 
@@ -69,15 +74,27 @@ def _expect_scenario(given: Any, who: str) -> None:
 
 
 def _controller(scenario: Scenario, policy: Any) -> Controller | None:
-    """Who decides about the fleet of a scenario, if anybody."""
+    """Who decides about the fleets of a scenario, if anybody."""
     if policy is not None:
         from dynamo_sim.autoscaling.build import build_custom
 
+        if scenario.is_disaggregated:
+            raise ScenarioError(
+                "policy: one policy cannot scale both a prefill and a decode fleet; "
+                "give autoscaler.prefill and autoscaler.decode a policy of kind 'custom'"
+            )
         return build_custom(policy, scenario, scenario.autoscaler)
     if scenario.autoscaler is not None:
-        from dynamo_sim.autoscaling.build import build_autoscaler
+        from dynamo_sim.autoscaling.build import build_autoscaler, build_per_fleet
 
+        if scenario.is_disaggregated:
+            return build_per_fleet(scenario)
         return build_autoscaler(scenario.autoscaler, scenario)
+    if scenario.is_disaggregated and scenario.scaling:
+        return ScriptedTargets(
+            [(step.at_ms, step.decode) for step in scenario.scaling],
+            [(step.at_ms, step.prefill) for step in scenario.scaling],
+        )
     if scenario.scaling:
         return ScriptedTargets([(step.at_ms, step.workers) for step in scenario.scaling])
     return None
@@ -137,84 +154,175 @@ def _run(
     on_workload: Callable[[int], None] | None = None,
 ) -> RunResult:
     """Build everything, run it, sum it up."""
-    args, limits = scenario.fleet.engine, scenario.limits
-    # One worker that is asked no questions has a runtime of its own, whose numbers differ (`spec 01, 1`).
-    single = scenario.fleet.workers == 1 and controller is None and scenario.routing.mode != "kv_router"
+    limits, engines = scenario.limits, [fleet.engine for fleet in scenario.fleets.values()]
+    single = _is_single(scenario, controller)
     source = build_source(
         scenario.workload,
-        engine_block_size=args.block_size,
+        engine_block_size=engines[0].block_size,
         concurrency=limits.concurrency,
         ticks=controller is not None and controller.reads_as_reference,
         single_worker=single,
         honour_cap_with_ticks=honour_cap,
+        disaggregated=scenario.is_disaggregated,
         seed=scenario.seed,
     )
     if on_workload is not None:
         on_workload(source.total)
-    timing = build_timing(args)
     cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
-    interner = PrefixInterner(args.block_size)
-    spec = scenario.fleet
-    tiers = shared_tiers(args) if spec.offload else None
-    factory = scheduler_factory(
-        args, timing, capped=cap_ms is not None, interner=interner, shared_tiers=tiers
+    run = _Run(scenario, controller, source, cap_ms, progress)
+    serving = (
+        run.disaggregated() if scenario.is_disaggregated else run.single() if single else run.aggregated()
     )
-    startup_s = args.startup_time if spec.startup is None else spec.expected_startup_s
-    fleet = Fleet(Stage.AGGREGATED, factory, spec.workers, startup_s)
-    collector = Collector(record_passes=scenario.report.passes, gpus_per_worker=args.gpus_per_worker)
-    serving: SingleWorkerServing | AggregatedServing
-    if single:
-        serving = SingleWorkerServing(
-            Clock(),
-            fleet,
-            source,
-            collector,
-            closed_loop=limits.concurrency is not None,
-            max_passes=limits.max_stretch_passes,
-            cap_ms=cap_ms,
-            progress=progress,
-        )
-    else:
-        serving = AggregatedServing(
-            Clock(),
-            fleet,
-            source,
-            collector,
-            router=build_router(
-                scenario.routing,
-                RouterContext(
-                    args,
-                    interner,
-                    scenario.seed,
-                    waits_for_workers=controller is not None and controller.waits_for_workers,
-                ),
-            ),
-            controller=controller,
-            options=_pool_options(spec, scenario.seed),
-            max_passes=limits.max_stretch_passes,
-            cap_ms=cap_ms,
-            progress=progress,
-        )
-        if controller is not None:
-            controller.attach(serving.pool, serving)
     with _garbage_collection_paused():
         serving.run()
-    records = collector.records
+    records = run.records
     if controller is not None:
         records.decisions, records.readings = controller.decision_rows(), controller.readings()
     notes = [] if controller is None else [*controller.warnings, *controller.notes(records.end_ms)]
-    if isinstance(serving, AggregatedServing) and serving.killed_requests:
+    if not isinstance(serving, SingleWorkerServing) and serving.killed_requests:
         notes.append(
             f"{serving.killed_requests} requests failed when their worker was killed before it had drained"
         )
-    notes += unserved_warnings(records.requests, args, cap_ms)
-    records.warnings = [*notes, *_skipped_lines(source.skipped), *timing.warnings()]
+    notes += unserved_warnings(records.requests, engines[0], cap_ms)
+    timings = [text for timing in run.timings for text in timing.warnings()]
+    records.warnings = [*notes, *_skipped_lines(source.skipped), *dict.fromkeys(timings)]
     return RunResult(records, scenario, summarise(records, scenario.sla))
 
 
-def _pool_options(fleet: FleetSpec, seed: int) -> PoolOptions:
-    """How the workers of a fleet start and leave."""
-    return PoolOptions(
-        startup_ms=None if fleet.startup is None else startup_durations(fleet.startup, seed),
-        drain_grace_ms=None if fleet.drain_grace_s is None else fleet.drain_grace_s * 1000.0,
+def _is_single(scenario: Scenario, controller: Controller | None) -> bool:
+    """Whether the runtime for one worker that is asked no questions runs it: its numbers differ (`spec 01, 1`)."""
+    return (
+        not scenario.is_disaggregated
+        and scenario.fleet.workers == 1
+        and controller is None
+        and scenario.routing.mode != "kv_router"
     )
+
+
+class _Run:
+    """Builds the parts of a run from its scenario.
+
+    Attributes:
+        records: what the run will leave behind.
+        timings: the durations of passes, of each fleet.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        controller: Controller | None,
+        source: WorkloadSource,
+        cap_ms: float | None,
+        progress: Progress | None,
+    ) -> None:
+        self.records = RunRecords()
+        self.timings: list[PassTiming] = []
+        self._scenario = scenario
+        self._controller = controller
+        self._source = source
+        self._cap_ms = cap_ms
+        self._progress = progress
+        self._max_passes = scenario.limits.max_stretch_passes
+        first = next(iter(scenario.fleets.values()))
+        self._interner = PrefixInterner(first.engine.block_size)
+
+    def single(self) -> SingleWorkerServing:
+        """The one-worker runtime."""
+        return SingleWorkerServing(
+            Clock(),
+            self._fleet("fleet"),
+            self._source,
+            self._collector("fleet"),
+            closed_loop=self._scenario.limits.concurrency is not None,
+            max_passes=self._max_passes,
+            cap_ms=self._cap_ms,
+            progress=self._progress,
+        )
+
+    def aggregated(self) -> AggregatedServing:
+        """One fleet of any size."""
+        serving = AggregatedServing(
+            Clock(),
+            self._fleet("fleet"),
+            self._source,
+            self._collector("fleet"),
+            router=build_router(self._scenario.routing, self._router_context("fleet")),
+            controller=self._controller,
+            options=self._options("fleet"),
+            max_passes=self._max_passes,
+            cap_ms=self._cap_ms,
+            progress=self._progress,
+        )
+        if self._controller is not None:
+            self._controller.attach({"fleet": serving.pool}, serving)
+        return serving
+
+    def disaggregated(self) -> DisaggregatedServing:
+        """A prefill fleet and a decode fleet."""
+        prefill, names = self._scenario.fleets["prefill"].engine, ("prefill", "decode")
+        routers = build_routers(self._scenario.routing, *map(self._router_context, names))
+        first, second = (
+            SideParts(self._fleet(name), router, self._collector(name), self._options(name))
+            for name, router in zip(names, routers, strict=True)
+        )
+        serving = DisaggregatedServing(
+            Clock(),
+            first,
+            second,
+            self._source,
+            interner=self._interner,
+            timing=TransferTiming.of(prefill),
+            source_first=prefill.engine_type == "vllm",
+            controller=self._controller,
+            max_passes=self._max_passes,
+            cap_ms=self._cap_ms,
+            progress=self._progress,
+        )
+        if self._controller is not None:
+            pools = {"prefill": serving.prefill.pool, "decode": serving.decode.pool}
+            self._controller.attach(pools, serving)
+        return serving
+
+    def _fleet(self, name: str) -> Fleet:
+        spec = self._scenario.fleets[name]
+        stage = _STAGES[name]
+        timing = build_timing(spec.engine)
+        self.timings.append(timing)
+        factory = scheduler_factory(
+            spec.engine,
+            timing,
+            capped=self._cap_ms is not None,
+            interner=self._interner,
+            stage=stage,
+            shared_tiers=shared_tiers(spec.engine) if spec.offload else None,
+        )
+        startup_s = spec.engine.startup_time if spec.startup is None else spec.expected_startup_s
+        return Fleet(stage, factory, spec.workers, startup_s)
+
+    def _collector(self, name: str) -> Collector:
+        gpus = self._scenario.fleets[name].engine.gpus_per_worker
+        return Collector(self._scenario.report.passes, self.records, name, gpus)
+
+    def _router_context(self, name: str) -> RouterContext:
+        controller = self._controller
+        return RouterContext(
+            self._scenario.fleets[name].engine,
+            self._interner,
+            self._scenario.seed,
+            waits_for_workers=controller is not None and controller.waits_for_workers,
+            stream="routing" if name == "fleet" else f"routing/{name}",
+        )
+
+    def _options(self, name: str) -> PoolOptions:
+        """How the workers of a fleet start and leave."""
+        spec = self._scenario.fleets[name]
+        return PoolOptions(
+            startup_ms=None
+            if spec.startup is None
+            else startup_durations(spec.startup, self._scenario.seed, name),
+            drain_grace_ms=None if spec.drain_grace_s is None else spec.drain_grace_s * 1000.0,
+        )
+
+
+_STAGES = {"fleet": Stage.AGGREGATED, "prefill": Stage.PREFILL, "decode": Stage.DECODE}
+"""What the workers of a fleet do, by its name."""

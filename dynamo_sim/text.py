@@ -75,3 +75,20 @@ def print_error(message: object) -> None:
 
 _NESTED = reprlib.Repr()
 _NESTED.maxstring = _NESTED.maxother = 2 * MAX_LETTERS
+
+
+_DURATION_UNITS = (
+    (5_400_000.0, 3_600_000.0, "h"),
+    (90_000.0, 60_000.0, "min"),
+    (999.5, 1_000.0, "s"),
+    (0.0, 1.0, "ms"),
+)
+
+
+def duration_text(value_ms: float) -> str:
+    """A time in words of three digits: ``0.512 ms``, ``48.3 ms``, ``1.25 s``, ``3.2 min``."""
+    unit_ms, name = next(
+        (unit, name) for at_least_ms, unit, name in _DURATION_UNITS if value_ms >= at_least_ms
+    )
+    value = value_ms / unit_ms
+    return f"{value:,.0f} {name}" if value >= 999.5 else f"{value:.3g} {name}"

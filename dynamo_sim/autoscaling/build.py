@@ -15,6 +15,7 @@ from dynamo_sim.autoscaling.fleet_facts import FleetFacts
 from dynamo_sim.autoscaling.guard import Bounds
 from dynamo_sim.autoscaling.kubernetes.build import KINDS, build_kubernetes
 from dynamo_sim.autoscaling.metrics.query import MetricQuery
+from dynamo_sim.autoscaling.per_fleet import PerFleetController
 from dynamo_sim.autoscaling.policies.custom import as_policy, load_policy
 from dynamo_sim.autoscaling.policies.dynamo_planner import (
     DynamoPlanner,
@@ -37,7 +38,7 @@ from dynamo_sim.autoscaling.visibility import blind_at_zero, hidden_metrics
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import autoscaler as specs
 from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
-from dynamo_sim.scenario.autoscaler.section import Autoscaler
+from dynamo_sim.scenario.autoscaler.section import FleetAutoscaler
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.text import printable
@@ -61,7 +62,7 @@ class Built:
     warnings: list[str]
 
 
-def build_autoscaler(spec: Autoscaler, scenario: Scenario) -> AutoscalerController:
+def build_autoscaler(spec: FleetAutoscaler, scenario: Scenario) -> AutoscalerController:
     """The controller that does what the section says.
 
     Args:
@@ -75,7 +76,24 @@ def build_autoscaler(spec: Autoscaler, scenario: Scenario) -> AutoscalerControll
     return _controller(build_policy(spec.chosen, scenario, bounds), spec, scenario)
 
 
-def build_custom(policy: Any, scenario: Scenario, spec: Autoscaler | None = None) -> AutoscalerController:
+def build_per_fleet(scenario: Scenario) -> PerFleetController:
+    """The controller that does what the sections of a prefill and a decode fleet say.
+
+    Raises:
+        ScenarioError: as `build_autoscaler`, with the name of the fleet.
+    """
+    controllers = {}
+    for name, spec in scenario.autoscalers.items():
+        try:
+            controllers[name] = build_autoscaler(spec, scenario.seen_from(name))
+        except ScenarioError as error:
+            raise ScenarioError(*(f"autoscaler.{name}: {problem}" for problem in error.problems)) from error
+    return PerFleetController(controllers)
+
+
+def build_custom(
+    policy: Any, scenario: Scenario, spec: FleetAutoscaler | None = None
+) -> AutoscalerController:
     """The controller for a custom policy object.
 
     Args:
@@ -160,7 +178,7 @@ BUILT_KINDS = frozenset((*_MAKERS, "custom", "predictive", *KINDS))
 """Every kind of policy that can be built."""
 
 
-def _controller(built: Built, spec: Autoscaler | None, scenario: Scenario) -> AutoscalerController:
+def _controller(built: Built, spec: FleetAutoscaler | None, scenario: Scenario) -> AutoscalerController:
     engine = scenario.fleet.engine
     metrics = MetricsSection() if spec is None else spec.metrics
     loops = _loops(built, spec)
@@ -187,7 +205,7 @@ def _scraped(loops: Sequence[Loop]) -> list[MetricQuery]:
     return [query for loop in loops if not loop.policy.direct for query in loop.policy.queries or ()]
 
 
-def _loops(built: Built, spec: Autoscaler | None) -> list[Loop]:
+def _loops(built: Built, spec: FleetAutoscaler | None) -> list[Loop]:
     """When the policy is evaluated: as the section says, else as the policy says, else every 15 s."""
     period = None if spec is None else spec.period_s
     first = None if spec is None else spec.first_at_s
@@ -202,7 +220,7 @@ def _loops(built: Built, spec: Autoscaler | None) -> list[Loop]:
     return loops
 
 
-def _bounds(spec: Autoscaler | None, engine: EngineArgs | None = None) -> Bounds:
+def _bounds(spec: FleetAutoscaler | None, engine: EngineArgs | None = None) -> Bounds:
     """Smallest and largest fleet; with an engine the largest that the GPU budget allows."""
     if spec is None:
         return Bounds()
@@ -213,13 +231,13 @@ def _bounds(spec: Autoscaler | None, engine: EngineArgs | None = None) -> Bounds
     return Bounds(spec.min_workers, largest)
 
 
-def _budget(spec: Autoscaler | None, gpus_per_worker: int) -> Callable[[int], int] | None:
+def _budget(spec: FleetAutoscaler | None, gpus_per_worker: int) -> Callable[[int], int] | None:
     if spec is None or spec.max_gpus is None:
         return None
     return partial(clamp_to_budget, gpus_per_worker=gpus_per_worker, min_gpus=-1, max_gpus=spec.max_gpus)
 
 
-def _facts(spec: Autoscaler | None, engine: EngineArgs) -> FleetFacts:
+def _facts(spec: FleetAutoscaler | None, engine: EngineArgs) -> FleetFacts:
     ceilings: dict[str, float] = {"active_decode_blocks": float(engine.num_gpu_blocks)}
     if engine.max_num_seqs is not None:
         ceilings["running"] = float(engine.max_num_seqs)

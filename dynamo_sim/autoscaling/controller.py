@@ -83,15 +83,16 @@ class AutoscalerController:
         self._scraping = False
         self._scrape_s = math.inf  # when the next scrape is due, as far as the timer knows
 
-    def attach(self, pool: Pool, serving: ServedFleet) -> None:
-        """Take over a fleet that has not served anything yet."""
+    def attach(self, pools: Mapping[str, Pool], serving: ServedFleet) -> None:
+        """Take over the one fleet, which has not served anything yet."""
+        ((name, pool),) = pools.items()
         reads = [loop.policy.queries for loop in self._loops]
         asked = [METRICS[query.metric] for queries in reads for query in queries or ()]
         names = frozenset(name for metric in asked for name in (metric.name, *metric.columns))
         pool.keep_tallies(None if any(queries is None for queries in reads) else names)
         self._serving = serving
         sampler = FleetSampler(pool, serving)
-        offsets = scrape_offsets(self._seed, "fleet")
+        offsets = scrape_offsets(self._seed, name)
         self._pipelines, views = pipelines_for(self._loops, sampler, self._settings, offsets)
         self._handle = _Handle(pool, self._startup_s, self._gpus_per_worker)
         self._autoscaler = PolicyRunner(self._loops, views, self._bounds, self._budget)

@@ -36,7 +36,7 @@ def add_overrides(parser: ArgumentParser, help_text: str) -> None:
     completed_by(action, keys_with_equals)
 
 
-def add_conditions(parser: ArgumentParser, whose: str) -> None:
+def add_conditions(parser: ArgumentParser, of: str) -> None:
     """Give a command the option ``--fail-on CONDITION``, which may be repeated; ``fail_on`` gets the texts."""
     parser.add_argument(
         "--fail-on",
@@ -44,5 +44,5 @@ def add_conditions(parser: ArgumentParser, whose: str) -> None:
         default=[],
         metavar="CONDITION",
         type=given_text,
-        help=f"end with exit code 3 if a figure of {whose} summary is so, as 'within_sla<0.99'; may be repeated",
+        help=f"end with exit code 3 if a figure of {of} fulfils this, as 'within_sla<0.99'; may be repeated",
     )

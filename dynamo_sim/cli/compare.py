@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
     )
     completed_by(varied, keys_with_equals)
     add_overrides(parser, "change one value for all")
-    add_conditions(parser, "any")
+    add_conditions(parser, "any run")
     parser.add_argument("--json", action="store_true", help="print the runs as JSON, and nothing else")
     parser.set_defaults(handler=handle)
 
@@ -60,7 +60,7 @@ def handle(arguments: argparse.Namespace) -> int:
     results: list[tuple[Variant, RunResult]] = []
     try:
         for number, variant in enumerate(chosen, start=1):
-            results.append((variant, _run(variant, f"{variant.label} ({number}/{len(chosen)})")))
+            results.append((variant, _run(variant, f"{number}/{len(chosen)}")))
     finally:
         if results:
             _show(results, of=len(chosen), as_json=arguments.json)
@@ -74,19 +74,12 @@ def handle(arguments: argparse.Namespace) -> int:
     return CONDITION_HOLDS if failed else DONE
 
 
-def _run(variant: Variant, label: str) -> RunResult:
-    from dynamo_sim.cli.loading import naming
+def _run(variant: Variant, place: str) -> RunResult:
+    from dynamo_sim.cli.running import run_for_command
     from dynamo_sim.errors import SimulationError
 
     try:
-        with naming(variant.file):
-            if sys.stderr.isatty():
-                from dynamo_sim.cli.progress import run_with_progress
-
-                return run_with_progress(variant.scenario, label)
-            from dynamo_sim.simulation import run
-
-            return run(variant.scenario)
+        return run_for_command(variant.scenario, variant.file, f"{variant.label} ({place})")
     except SimulationError as error:
         raise SimulationError(f"{variant.label}: {error}") from error
 

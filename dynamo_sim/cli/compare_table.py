@@ -35,6 +35,15 @@ ROWS = (
     ("peak decode workers", "peak_decode_workers", "{:,.0f}"),
     ("mean decode workers", "mean_decode_workers", "{:,.1f}"),
     ("scale changes", "scale_changes", "{:,.0f}"),
+    ("mean queue (ms)", "mean_queue_ms", "{:,.1f}"),
+    ("mean prefill (ms)", "mean_prefill_ms", "{:,.1f}"),
+    ("mean wait for room (ms)", "mean_wait_for_room_ms", "{:,.1f}"),
+    ("mean wait for link (ms)", "mean_wait_for_link_ms", "{:,.1f}"),
+    ("mean transfer (ms)", "mean_transfer_ms", "{:,.1f}"),
+    ("mean wait for batch (ms)", "mean_wait_for_batch_ms", "{:,.1f}"),
+    ("mean decode (ms)", "mean_decode_ms", "{:,.1f}"),
+    ("prefill GPU hours", "prefill_gpu_hours", "{:,.3f}"),
+    ("decode GPU hours", "decode_gpu_hours", "{:,.3f}"),
     ("GPU hours", "gpu_hours", "{:,.3f}"),
 )
 """Label, field of the summary or of `fleet_figures`, format; a row without a value in any run is left out."""
@@ -58,17 +67,33 @@ def fleet_figures(result: RunResult) -> dict[str, float]:
     if len(uses) == 1:
         (use,) = uses.values()
         return {"peak_workers": use.most, "mean_workers": use.mean}
-    return {
+    figures = {
         f"{statistic}_{name}_workers": value
         for name, use in uses.items()
         for statistic, value in (("peak", use.most), ("mean", use.mean))
     }
+    return figures | {f"{fleet.name}_gpu_hours": fleet.gpu_hours for fleet in result.records.fleets}
+
+
+def phase_figures(result: RunResult) -> dict[str, float]:
+    """How long requests were in each phase, on average in ms."""
+    from dynamo_sim.report.breakdown import column_of, mean_phases
+
+    return {f"mean_{column_of(phase)}": ms for phase, ms in mean_phases(result.records.requests).items()}
 
 
 def figures_of(results: Sequence[tuple[str, RunResult]]) -> list[tuple[str, list[str]]]:
     """Label and text of each figure that is worth a line, with one text a run."""
-    with_fleet = any(result.summary["scale_changes"] for _, result in results)
-    runs = [{**result.summary, **(fleet_figures(result) if with_fleet else {})} for _, result in results]
+    handed_over = any(result.records.is_disaggregated for _, result in results)
+    with_fleet = handed_over or any(result.summary["scale_changes"] for _, result in results)
+    runs = [
+        {
+            **result.summary,
+            **(fleet_figures(result) if with_fleet else {}),
+            **(phase_figures(result) if handed_over else {}),
+        }
+        for _, result in results
+    ]
     figures = []
     for label, field, form in ROWS:
         values = [figure_of(run, field) for run in runs]

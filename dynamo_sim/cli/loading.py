@@ -36,10 +36,11 @@ def load(file: str, overrides: Sequence[str] = (), varied: Sequence[str] = ()) -
     from dynamo_sim.timing.build import build_timing
 
     scenario = load_scenario(file, overrides, varied)
-    engine = scenario.fleet.engine
-    key = "aic_backend" if engine.aic_backend is not None else "planner_profile_data"
-    with naming(file, overrides, varied, f"fleet.engine.{key}"):
-        build_timing(engine)
+    for name, fleet in scenario.fleets.items():
+        engine = fleet.engine
+        key = "aic_backend" if engine.aic_backend is not None else "planner_profile_data"
+        with naming(file, overrides, varied, f"{name}.engine.{key}"):
+            build_timing(engine)
     return scenario
 
 
@@ -59,7 +60,12 @@ def load_and_build(
         return scenario, []
     from dynamo_sim.autoscaling.build import build_autoscaler
 
-    # A manifest names its own lines.
-    key = None if scenario.autoscaler.kind == "manifest" else "autoscaler.policy"
-    with naming(file, overrides, varied, key):
-        return scenario, build_autoscaler(scenario.autoscaler, scenario).warnings
+    warnings: list[str] = []
+    for name, section in scenario.autoscalers.items():
+        place = "autoscaler" if name == "fleet" else f"autoscaler.{name}"
+        # A manifest names its own lines.
+        key = None if section.kind == "manifest" else f"{place}.policy"
+        with naming(file, overrides, varied, key):
+            found = build_autoscaler(section, scenario.seen_from(name)).warnings
+        warnings += found if name == "fleet" else [f"{name}: {text}" for text in found]
+    return scenario, warnings

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 if TYPE_CHECKING:
-    from dynamo_sim.report.result import RunResult
     from dynamo_sim.scenario import Scenario
 
 MIN_ELAPSED_S = 1.0
@@ -22,11 +21,11 @@ class RunProgress:
 
     Args:
         scenario: what is run.
-        label: what to call it; by default the scenario's name.
+        label: what to call it.
         console: where to show it.
     """
 
-    def __init__(self, scenario: Scenario, label: str | None = None, console: Console | None = None) -> None:
+    def __init__(self, scenario: Scenario, label: str, console: Console | None = None) -> None:
         self._cap_ms = scenario.limits.max_sim_time_ms
         self._requests: int | None = None
         self._started_s = time.perf_counter()
@@ -38,9 +37,7 @@ class RunProgress:
             console=console or Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task(
-            label or scenario.name, total=None, status="reading the workload", done=""
-        )
+        self._task = self._bar.add_task(label, total=None, status="reading the workload", done="")
 
     def expect(self, requests: int) -> None:
         """The workload is known: so many requests will arrive."""
@@ -89,11 +86,3 @@ class RunProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._bar.stop()
-
-
-def run_with_progress(scenario: Scenario, label: str | None = None) -> RunResult:
-    """Run a scenario behind a progress line."""
-    from dynamo_sim.simulation import run
-
-    with RunProgress(scenario, label) as progress:
-        return run(scenario, progress=progress.update, on_workload=progress.expect)

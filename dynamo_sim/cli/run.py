@@ -18,7 +18,6 @@ from dynamo_sim.text import print_error
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
     from dynamo_sim.report.summary import Summary
-    from dynamo_sim.scenario import Scenario
 
 
 EXAMPLES = (
@@ -56,7 +55,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="print only errors")
     parser.add_argument("--no-plots", action="store_true", help="draw no pictures")
-    add_conditions(parser, "the")
+    add_conditions(parser, "the summary")
     parser.set_defaults(handler=handle)
 
 
@@ -64,8 +63,9 @@ def handle(arguments: argparse.Namespace) -> int:
     """Load, run, save, print; nothing is saved of a run that fails."""
     from dynamo_sim.cli.conditions import conditions_on, failures
     from dynamo_sim.cli.json_text import finite
-    from dynamo_sim.cli.loading import load, naming
+    from dynamo_sim.cli.loading import load
     from dynamo_sim.cli.results_folder import usable_folder
+    from dynamo_sim.cli.running import run_for_command
     from dynamo_sim.files.output import check_file_of_option
     from dynamo_sim.report.saving import is_result
     from dynamo_sim.report.unserved import all_rejected
@@ -82,8 +82,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         check_file_of_option("--html", arguments.html, ".html", ".htm")
     started = time.perf_counter()
-    with naming(arguments.scenario):
-        result = _run(scenario, show_progress=not arguments.quiet and sys.stderr.isatty())
+    result = run_for_command(scenario, arguments.scenario, scenario.name, arguments.quiet)
     summary = result.summary.with_wall_time((time.perf_counter() - started) * 1000.0)
     signals.check()
     _write(result, folder, arguments.html)
@@ -127,16 +126,6 @@ def _write(result: RunResult, folder: Path | None, page: Path | None) -> None:
                 raise OutputError(f"{folder}: {error.strerror or error}") from error
 
 
-def _run(scenario: Scenario, show_progress: bool) -> RunResult:
-    if show_progress:
-        from dynamo_sim.cli.progress import run_with_progress
-
-        return run_with_progress(scenario)
-    from dynamo_sim.simulation import run
-
-    return run(scenario)
-
-
 def _print_table(result: RunResult, summary: Summary) -> None:
     from dynamo_sim.report.conditions import condition_lines
     from dynamo_sim.report.table import nothing_served, print_table
@@ -148,6 +137,8 @@ def _print_table(result: RunResult, summary: Summary) -> None:
         print_table(summary)
         for line in condition_lines(result.scenario):
             print(line)
+    if line := result.breakdown_line:
+        print(line)
     if line := result.fleet_line:
         print(line)
     for note in notes(result.scenario):

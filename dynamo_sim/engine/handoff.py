@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -49,6 +49,9 @@ class HandoffCommands(Protocol):
 
     def requests(self) -> list[Request]:
         """Requests whose KV is kept here, and those with a pending or reserved destination."""
+
+    def description(self) -> str | None:
+        """What is kept, pending and reserved here, for a person; None for nothing."""
 
     def submit_prefill(self, request: Request) -> None:
         """Queue the prompt of a request; it plays no part before the next pass starts."""
@@ -147,6 +150,16 @@ class Destinations(Generic[E]):
     def requests(self) -> list[Request]:
         """Requests with a destination here that is not activated."""
         return [entry.request for entry in (*self.pending, *self.reserved.values())]
+
+
+def describe(kept: Collection[Request], destinations: Destinations[E]) -> str | None:
+    """What a worker keeps, and what waits there, for a person; None for nothing."""
+    counts = {
+        "prompts are kept for decode workers": len(kept),
+        "destinations wait for room": len(destinations.pending),
+        "destinations have room and wait for their KV": len(destinations.reserved),
+    }
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count) or None
 
 
 def find(entries: Iterable[E], request: Request) -> E | None:

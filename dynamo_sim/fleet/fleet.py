@@ -132,6 +132,7 @@ class Fleet:
     def kill(self, worker_id: int, now_ms: float) -> list[Request]:
         """Take a worker away at once; the requests it had, which have failed (`spec 10, 10`: drain deadline).
 
+        Those of a prefill worker need not have failed, since their prompts may be elsewhere: the caller has to say.
         Tokens of a pass that has not ended by now never came out.
         """
         worker = self._worker(worker_id)
@@ -143,9 +144,7 @@ class Fleet:
             worker.scheduler.lower_tiers.abandon()
         lost = [*worker.scheduler.live_requests(), *(request for request, _ in (step.finals if step else ()))]
         lost += worker.scheduler.handoffs.requests()
-        for request in lost:
-            if request.outcome is not None:
-                continue  # it has its answer; only its copy was kept here
+        for request in () if worker.hands_over else lost:
             request.outcome = Outcome.FAILED
             request.ended_ms = now_ms
             request.forget_tokens_after(now_ms, step.start_ms if step is not None else now_ms)

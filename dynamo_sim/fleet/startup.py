@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from dynamo_sim.scenario.startup import Startup
 
 
-def startup_durations(startup: Startup, seed: int) -> Callable[[int], float]:
+def startup_durations(startup: Startup, seed: int, fleet: str = "fleet") -> Callable[[int], float]:
     """How long the startup of the worker with a given id takes, in ms (whole milliseconds).
 
-    Every worker has a stream of its own, so the duration does not depend on how many others were started. Measured
-    durations taken in order go by worker id.
+    ``fleet`` is the name of the fleet. Every worker has a stream of its own, so the duration does not depend on how
+    many others were started. Measured durations taken in order go by worker id.
     """
 
     def duration_ms(worker_id: int) -> float:
-        draw = stream(seed, f"fleet/startup/{worker_id}")
+        draw = stream(seed, f"{fleet}/startup/{worker_id}")
         if startup.uniform is not None:
             seconds = startup.uniform.min_s + (startup.uniform.max_s - startup.uniform.min_s) * float(
                 draw.random()

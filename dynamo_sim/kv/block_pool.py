@@ -25,7 +25,17 @@ class BlockPool:
         events: logs named blocks that come and go (`spec 03, 7`); None while KV events are not published.
     """
 
-    __slots__ = ("_inactive", "_owners", "block_size", "caching", "events", "free", "inactive", "num_blocks")
+    __slots__ = (
+        "_inactive",
+        "_owners",
+        "_pins",
+        "block_size",
+        "caching",
+        "events",
+        "free",
+        "inactive",
+        "num_blocks",
+    )
 
     def __init__(self, num_blocks: int, block_size: int, caching: bool = True) -> None:
         self.num_blocks = num_blocks
@@ -35,6 +45,7 @@ class BlockPool:
         self.inactive = 0
         self.events: KvEventLog | None = None
         self._owners: dict[int, int] = {}
+        self._pins: dict[int, int] = {}  # how many of the owners are reservations
         self._inactive: OrderedDict[int | PrivateRun, None] = OrderedDict()
 
     @property
@@ -80,6 +91,9 @@ class BlockPool:
                 if run.first != cached:
                     break
                 cached = run.last
+        if self._pins:
+            pins = self._pins
+            held -= sum(name in pins and owners[name] == pins[name] for name in names[:cached])
         return cached, held
 
     # ------------------------------------------------------------ taking
@@ -134,8 +148,8 @@ class BlockPool:
     def reserve(self, table: BlockTable, blocks: int) -> int | BlockedUntil | None:
         """Keep room for the first ``blocks`` blocks of a prompt whose KV is computed elsewhere (`spec 07, 5.2`).
 
-        The table holds the cached prefix from now on. Slots are set aside for the rest; nobody can find what will lie
-        in them before `fill`.
+        The table holds the cached prefix from now on: it is pinned, which is not counted as held by somebody before
+        `fill`. Slots are set aside for the rest; nobody can find what will lie in them before that.
 
         Returns:
             How many were set aside; None, and nothing was taken, when there is no room.
@@ -154,6 +168,7 @@ class BlockPool:
         self.inactive -= len(revived)
         for name in names:
             owners[name] = owners.get(name, 0) + 1
+            self._pins[name] = self._pins.get(name, 0) + 1
         table.held_blocks = found
         self.open(missing)
         return missing
@@ -163,10 +178,25 @@ class BlockPool:
 
         Slots of blocks that have become known in the meantime are free again.
         """
+        self._unpin(table)
         named = min(blocks, table.full_blocks, len(table.names)) if self.caching else 0
         for index in range(table.held_blocks, named):
             self._adopt(table.names, index)
         table.held_blocks = blocks
+
+    def abandon(self, table: BlockTable, missing: int) -> None:
+        """The KV that `reserve` set ``missing`` slots aside for will not come."""
+        self._unpin(table)
+        self.free += missing
+        self.release(table)
+
+    def _unpin(self, table: BlockTable) -> None:
+        pins = self._pins
+        for name in table.names[: table.held_blocks]:
+            if pins[name] > 1:
+                pins[name] -= 1
+            else:
+                del pins[name]
 
     # ------------------------------------------------------------ giving back
 

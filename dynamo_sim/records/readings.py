@@ -28,8 +28,10 @@ class Reading:
         name: of its values in the table of decisions.
         unit: of its values, and whether they are per worker or in total; empty where it is not known.
         thresholds: where the policy acts.
+        fleet: name of the fleet that the policy scales; empty where there is only one.
     """
 
     name: str
     unit: str = ""
     thresholds: tuple[Threshold, ...] = ()
+    fleet: str = ""

@@ -36,6 +36,16 @@ class FleetRecords:
     gpus_per_worker: int = 1
     total_kv_tokens: int = 0
 
+    @property
+    def worker_hours(self) -> float:
+        """Time of all its workers, in hours."""
+        return self.worker_seconds / 3600.0
+
+    @property
+    def gpu_hours(self) -> float:
+        """Time of all its GPUs, in hours."""
+        return self.worker_hours * self.gpus_per_worker
+
 
 @dataclass(slots=True)
 class RunRecords:

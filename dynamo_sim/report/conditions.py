@@ -14,21 +14,44 @@ BUILT_IN = (
 def conditions(scenario: Any) -> dict[str, str]:
     """What the figures of a scenario depend on, by name: ``engine``, ``durations``, ``kv_pool`` and ``routing``.
 
-    Empty where there is no scenario, or none with a fleet.
+    Where prefill and decode are separate fleets, ``transfers`` too, and what differs between the fleets is said of
+    each. Empty where there is no scenario, or none with a fleet.
     """
-    fleet = getattr(scenario, "fleet", None)
-    if fleet is None:
+    fleets = getattr(scenario, "fleets", None)
+    if fleets is None:
         return {}
-    engine = fleet.engine
-    return {
-        "engine": engine.engine_type,
-        "durations": _durations(engine),
-        "kv_pool": (
-            f"{pool_tokens(scenario):,} tokens a worker "
-            f"({engine.num_gpu_blocks:,} blocks of {engine.block_size:,})"
-        ),
+    found = {
+        "engine": _of_each({name: fleet.engine.engine_type for name, fleet in fleets.items()}),
+        "durations": _of_each({name: _durations(fleet.engine) for name, fleet in fleets.items()}),
+        "kv_pool": _of_each({name: _pool(fleet.engine) for name, fleet in fleets.items()}),
         "routing": scenario.routing.mode,
     }
+    if "prefill" in fleets:
+        found["transfers"] = _transfers(fleets["prefill"].engine)
+    return found
+
+
+def _of_each(texts: dict[str, str]) -> str:
+    """One text where all fleets have the same, else one for each."""
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{name}: {text}" for name, text in texts.items())
+
+
+def _pool(engine: Any) -> str:
+    return f"{_pool_tokens(engine):,} tokens a worker ({engine.num_gpu_blocks:,} blocks of {engine.block_size:,})"
+
+
+def _transfers(prefill: Any) -> str:
+    """How KV gets from prefill to decode workers (spec 07, 8)."""
+    if prefill.kv_bytes_per_token is None or prefill.kv_transfer_bandwidth is None:
+        return "take no time"
+    what = (
+        "the whole prompt"
+        if prefill.kv_transfer_timing_mode == "full_prompt"
+        else "what the decode worker lacks"
+    )
+    return f"{what}, {prefill.kv_bytes_per_token:,} bytes a token at {prefill.kv_transfer_bandwidth:g} GB/s"
 
 
 LABELS = {
@@ -36,6 +59,7 @@ LABELS = {
     "durations": "Pass durations",
     "kv_pool": "KV pool",
     "routing": "Routing",
+    "transfers": "KV transfers",
 }
 
 
@@ -53,15 +77,15 @@ def shared_condition_lines(named: Sequence[tuple[str, Any]]) -> list[str]:
     for name, label in LABELS.items():
         owners: dict[str, list[str]] = {}
         for owner, scenario in named:
-            owners.setdefault(conditions(scenario)[name], []).append(owner)
+            if (text := conditions(scenario).get(name)) is not None:
+                owners.setdefault(text, []).append(owner)
         for text, names in owners.items():
             lines.append(f"{label}: {text}" + (f" ({', '.join(names)})" if len(owners) > 1 else ""))
     return lines
 
 
-def pool_tokens(scenario: Any) -> int:
+def _pool_tokens(engine: Any) -> int:
     """Tokens that the KV pool of one worker holds."""
-    engine = scenario.fleet.engine
     return int(engine.num_gpu_blocks * engine.block_size)
 
 
@@ -70,7 +94,8 @@ def unequal_pools_warning(scenarios: Sequence[Any]) -> str | None:
 
     The default block is 64, 32 or 1 token by engine type, so that equal block counts make unequal pools.
     """
-    pools = {(s.fleet.engine.engine_type, pool_tokens(s)): None for s in scenarios}
+    engines = [fleet.engine for scenario in scenarios for fleet in scenario.fleets.values()]
+    pools = {(engine.engine_type, _pool_tokens(engine)): None for engine in engines}
     if len({name for name, _ in pools}) < 2 or len({size for _, size in pools}) < 2:
         return None
     sizes = ", ".join(f"{name} {size:,}" for name, size in pools)

@@ -52,7 +52,7 @@ def metric_groups(result: RunTables, fleet: str = FLEET) -> list[list[Series]]:
     Those with thresholds come first.
     """
     frame = result.decisions_of(fleet)
-    known = {reading.name: reading for reading in result.records.readings}
+    known = {reading.name: reading for reading in result.records.readings if reading.fleet in ("", fleet)}
     names = [column.removeprefix(PREFIX) for column in frame.columns if column.startswith(PREFIX)]
     names = [
         name

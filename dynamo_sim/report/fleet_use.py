@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dynamo_sim.records.fleet_changes import FleetChange
+from dynamo_sim.records.records import FleetRecords
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,25 @@ def fleet_use(history: Sequence[FleetChange], end_ms: float) -> FleetUse:
     )
 
 
-def fleet_line(uses: Mapping[str, FleetUse], gpu_hours: float) -> str:
-    """The sizes of all fleets, by name; empty where one fleet never changed.
+def fleet_line(fleets: Sequence[FleetRecords], uses: Mapping[str, FleetUse], gpu_hours: float) -> str:
+    """The sizes of all fleets, and what two of them cost each; empty where one fleet never changed.
 
     ``Fleet: 2 to 15 workers, 9.3 on average, 5 changes, 1.83 GPU hours``
-    ``Prefill: 2 workers; decode: 2 to 6 workers, 4.1 on average, 3 changes; 1.83 GPU hours``
+    ``Prefill: 2 workers, 0.67 GPU hours; decode: 2 to 6 workers, 4.1 on average, 3 changes, 1.16 GPU hours; 1.83 GPU
+    hours in all``
     """
     texts = {name: _size_text(use) for name, use in uses.items()}
     if len(uses) < 2:
         changing = [text for name, text in texts.items() if uses[name].changes]
         return f"Fleet: {changing[0]}, {gpu_hours:,.2f} GPU hours" if changing else ""
-    fleets = "; ".join(f"{name}: {text}" for name, text in texts.items())
-    return f"{fleets[:1].upper()}{fleets[1:]}; {gpu_hours:,.2f} GPU hours"
+    line = "; ".join(f"{fleet.name}: {texts[fleet.name]}, {_hours_text(fleet)}" for fleet in fleets)
+    return f"{line[:1].upper()}{line[1:]}; {gpu_hours:,.2f} GPU hours in all"
+
+
+def _hours_text(fleet: FleetRecords) -> str:
+    """Hours of its GPUs, and of its workers where they have more than one each."""
+    workers = "" if fleet.gpus_per_worker == 1 else f"{fleet.worker_hours:,.2f} worker hours, "
+    return f"{workers}{fleet.gpu_hours:,.2f} GPU hours"
 
 
 def _size_text(use: FleetUse) -> str:

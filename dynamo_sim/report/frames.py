@@ -11,6 +11,7 @@ import pandas as pd
 from dynamo_sim.engine.pass_columns import Columns
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.fleet_changes import FleetChange
+from dynamo_sim.records.phases import is_handed_over
 from dynamo_sim.records.records import FleetRecords, RunRecords
 
 UNFINISHED = "unfinished"
@@ -22,8 +23,35 @@ def requests_frame(records: RunRecords, columns: RequestColumns) -> pd.DataFrame
 
     Columns: ``index`` in the workload; ``session_id``, ``turn_index`` and ``worker_id`` (missing where there
     is none); ``outcome`` (completed, rejected, failed or unfinished); the observed times, the latencies
-    (``queue_ms``, ``ttft_ms``, ``ttst_ms``, ``tpot_ms``, ``e2e_ms``) and the counts of `RequestColumns`.
+    (``queue_ms``, ``ttft_ms``, ``ttst_ms``, ``tpot_ms``, ``e2e_ms``) and the counts of `RequestColumns`. Where there
+    are two fleets, ``worker_id`` is the decode worker, and the `HANDOFF_COLUMNS` follow.
     """
+    frame = _requests_frame(records, columns)
+    if is_handed_over(records.requests):
+        for name, dtype in HANDOFF_COLUMNS.items():
+            frame[name] = pd.Series([getattr(r.handoff, name) for r in records.requests], dtype=dtype)
+    return frame
+
+
+HANDOFF_COLUMNS: dict[str, Any] = {
+    "prefill_worker_id": "Int64",
+    "decode_worker_id": "Int64",
+    "source_held_ms": "float64",
+    "destination_reserved_ms": "float64",
+    "transfer_started_ms": "float64",
+    "transfer_done_ms": "float64",
+    "transfer_tokens": "int64",
+    "destination_activated_ms": "float64",
+    "decode_admit_ms": "float64",
+    "source_released_ms": "float64",
+    "prefill_overlap_tokens": "Int64",
+    "decode_overlap_tokens": "Int64",
+    "decode_reused_tokens": "Int64",
+}
+"""Columns of requests that two fleets served (`HandoffMilestones`), and their types."""
+
+
+def _requests_frame(records: RunRecords, columns: RequestColumns) -> pd.DataFrame:
     requests = records.requests
     outcomes = [UNFINISHED if r.outcome is None else r.outcome.value for r in requests]
     return pd.DataFrame(

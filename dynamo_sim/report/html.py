@@ -16,7 +16,6 @@ from dynamo_sim.files.drafts import whole_file
 from dynamo_sim.report.conditions import condition_lines
 from dynamo_sim.report.picture_text import picture_text
 from dynamo_sim.report.plots import Plots
-from dynamo_sim.report.plots.style import duration_text
 from dynamo_sim.report.saving import meta
 from dynamo_sim.report.scenario_text import scenario_yaml
 from dynamo_sim.report.summary import Summary
@@ -29,6 +28,7 @@ from dynamo_sim.report.table import (
     nothing_served,
     table_rows,
 )
+from dynamo_sim.text import duration_text
 
 if TYPE_CHECKING:
     from dynamo_sim.report.tables import RunTables
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 CAPTIONS = {
     "latency": "How latencies are distributed",
     "ttft_over_time": "How long the first token takes, by arrival",
+    "breakdown": "Where the time goes",
     "timeline": "What the fleet went through",
     "decisions": "What was decided",
     "gantt": "What each worker did",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynamo_sim.report.plots.style import duration_text
+from dynamo_sim.report.breakdown import breakdown_line, mean_phases
 from dynamo_sim.report.tables import RunTables
+from dynamo_sim.text import duration_text
 
 
 def picture_text(result: RunTables, name: str) -> str:
@@ -18,6 +19,7 @@ def picture_text(result: RunTables, name: str) -> str:
     texts = {
         "latency": _latency,
         "ttft_over_time": _ttft_over_time,
+        "breakdown": _breakdown,
         "timeline": _timeline,
         "decisions": _decisions,
         "gantt": _gantt,
@@ -46,6 +48,11 @@ def _ttft_over_time(result: RunTables) -> str:
         f"{duration_text(float(ttft_ms[worst]))}; the longest is that of an arrival at "
         f"{duration_text(float(columns.arrival_ms[worst]))}."
     )
+
+
+def _breakdown(result: RunTables) -> str:
+    line = breakdown_line(mean_phases(result.records.requests))
+    return f"{line}." if line else "No phases: no request was completed."
 
 
 def _timeline(result: RunTables) -> str:

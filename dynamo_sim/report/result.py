@@ -24,7 +24,7 @@ class RunResult(RunTables):
 
     @cached_property
     def plot(self) -> Plots:
-        """Pictures: ``latency``, ``latency_over_time``, ``timeline``, ``decisions`` and ``gantt``."""
+        """Pictures: of latencies, of where the time goes, of the fleets, of decisions and of passes (`Plots`)."""
         from dynamo_sim.report.plots import Plots
 
         return Plots(self)

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 PACKAGE = "dynamo-sim"
 REQUEST_FORMATS = ("parquet", "csv")
-PICTURES = ("latency", "ttft_over_time", "timeline", "decisions", "gantt")
+PICTURES = ("latency", "ttft_over_time", "breakdown", "timeline", "decisions", "gantt")
 OUR_FILES = (
     "summary.json",
     "meta.json",
     "scenario.yaml",
     "fleet.csv",
     "decisions.csv",
+    "breakdown.csv",
     *(f"{table}.{name}" for table in ("requests", "passes") for name in REQUEST_FORMATS),
     *(f"{name}.png" for name in PICTURES),
 )
@@ -42,6 +43,8 @@ def save_result(
     drafts: Drafts | None = None,
 ) -> list[Path]:
     """Write summary, requests, passes (if recorded), changes of the fleet, decisions (if any), scenario, pictures.
+
+    Where there are two fleets, the phases of requests (`breakdown_frame`) too.
 
     Everything is written beside ``directory`` first and then moved. A directory that exists is kept, with
     whatever else is in it; files of an earlier result are replaced, or removed where this one has none. Two
@@ -98,6 +101,8 @@ def _write(result: RunTables, directory: Path, target: Path, plots: bool, reques
     _write_frame(directory / "fleet.csv", fleet)
     if len(result.decisions):
         _write_frame(directory / "decisions.csv", _flat(result.decisions))
+    if result.records.is_disaggregated:
+        _write_frame(directory / "breakdown.csv", result.breakdown)
     if plots:
         from dynamo_sim.report.plots import Plots
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_sim.engine.pass_columns import Columns, joined_by_end, pass_columns
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.records import RunRecords
+from dynamo_sim.report.breakdown import breakdown_line, mean_phases
 from dynamo_sim.report.fleet_use import FleetUse, fleet_line, fleet_use
 from dynamo_sim.report.summary import Sla, Summary, summarise
 
@@ -70,7 +71,12 @@ class RunTables:
     @property
     def fleet_line(self) -> str:
         """The size of the fleet in one line; empty where it never changed."""
-        return fleet_line(self.fleet_uses, self.summary["gpu_hours"])
+        return fleet_line(self.records.fleets, self.fleet_uses, self.summary["gpu_hours"])
+
+    @property
+    def breakdown_line(self) -> str:
+        """Where the time of requests went, in one line; empty where one fleet does everything."""
+        return breakdown_line(mean_phases(self.records.requests)) if self.records.is_disaggregated else ""
 
     @cached_property
     def columns(self) -> RequestColumns:
@@ -94,6 +100,20 @@ class RunTables:
         from dynamo_sim.report.frames import requests_frame
 
         return requests_frame(self.records, self.columns)
+
+    @cached_property
+    def phases(self) -> pd.DataFrame:
+        """One row a request that arrived: how long each phase of it took (`phases_frame`)."""
+        from dynamo_sim.report.breakdown import phases_frame
+
+        return phases_frame(self.records.requests)
+
+    @cached_property
+    def breakdown(self) -> pd.DataFrame:
+        """One row a phase: how long it took the requests that were completed (`breakdown_frame`)."""
+        from dynamo_sim.report.breakdown import breakdown_frame
+
+        return breakdown_frame(self.records.requests)
 
     @cached_property
     def passes(self) -> pd.DataFrame:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
-from dynamo_sim.scenario.autoscaler.section import Autoscaler
+from dynamo_sim.scenario.autoscaler.section import Autoscaler, FleetAutoscaler
 from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.engine_args import EngineArgs
@@ -14,38 +15,137 @@ from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workl
 from dynamo_sim.traces.formats import FORMATS
 
 
-def conflicts(
-    workload: Workload,
-    fleet: Fleet,
-    scaling: tuple[ScalingStep, ...],
-    autoscaler: Autoscaler | None,
-    limits: Limits,
-    sla: Sla,
-) -> list[tuple[Path, str]]:
-    """The combinations of sections that cannot run, as (place, what is wrong) (spec 08, 3 and 09, 6)."""
+class Sections(Protocol):
+    """The sections of a scenario that can contradict each other."""
+
+    workload: Workload
+    scaling: tuple[ScalingStep, ...]
+    autoscaler: Autoscaler | None
+    limits: Limits
+    sla: Sla
+
+    @property
+    def prefill(self) -> Fleet | None: ...
+
+    @property
+    def decode(self) -> Fleet | None: ...
+
+    @property
+    def model_fields_set(self) -> set[str]: ...
+
+    @property
+    def is_disaggregated(self) -> bool: ...
+
+    @property
+    def fleets(self) -> Mapping[str, Fleet]: ...
+
+    @property
+    def autoscalers(self) -> Mapping[str, FleetAutoscaler]: ...
+
+
+def conflicts(scenario: Sections) -> list[tuple[Path, str]]:
+    """The combinations of sections that cannot run, as (place, what is wrong) (spec 07, 2; 08, 3; 09, 6)."""
+    is_scaled = bool(scenario.scaling)
     found = [
-        *_fleet_conflicts(fleet),
-        *_scaling_conflicts(scaling, workload),
-        *_limit_conflicts(limits, workload, is_scaled=bool(scaling)),
+        *_which_fleets(scenario),
+        *_scaling_conflicts(scenario.scaling, scenario.workload),
+        *_limit_conflicts(scenario.limits, scenario.workload, is_scaled),
     ]
-    if autoscaler is not None:
-        found += _autoscaler_conflicts(autoscaler, fleet, sla, is_scaled=bool(scaling))
+    for name, fleet in scenario.fleets.items():
+        found += _fleet_conflicts(name, fleet)
+    if scenario.is_disaggregated:
+        found += _pair_conflicts(scenario)
+    if scenario.autoscaler is not None:
+        if is_scaled:
+            found.append(
+                (
+                    ("autoscaler",),
+                    "cannot be given together with scaling; policy kind 'schedule' has steps by time",
+                )
+            )
+        for name, autoscaler in scenario.autoscalers.items():
+            place = ("autoscaler", name) if scenario.autoscaler.is_per_fleet else ("autoscaler",)
+            if name in scenario.fleets:
+                found += _autoscaler_conflicts(place, autoscaler, scenario.fleets[name], scenario.sla)
     return found
 
 
-def _fleet_conflicts(fleet: Fleet) -> Iterator[tuple[Path, str]]:
+def _which_fleets(scenario: Sections) -> Iterator[tuple[Path, str]]:
+    """One fleet for everything, or one for prefill and one for decode, and sections that fit them."""
+    given = [name for name in ("prefill", "decode") if getattr(scenario, name) is not None]
+    if given and "fleet" in scenario.model_fields_set:
+        yield ("fleet",), "cannot be given together with prefill and decode, which replace it"
+    if len(given) == 1:
+        missing = "decode" if given == ["prefill"] else "prefill"
+        yield (missing,), f"missing; {given[0]} and {missing} workers need each other"
+    autoscaler = scenario.autoscaler
+    if given:
+        for place, step in enumerate(scenario.scaling):
+            if step.workers is not None:
+                yield ("scaling", place, "workers"), "which fleet? give prefill, decode or both instead"
+        if autoscaler is not None and not autoscaler.is_per_fleet:
+            yield ("autoscaler",), "which fleet? put it below autoscaler.prefill or autoscaler.decode"
+        return
+    for place, step in enumerate(scenario.scaling):
+        for name in ("prefill", "decode"):
+            if getattr(step, name) is not None:
+                yield (
+                    ("scaling", place, name),
+                    "is possible only with prefill and decode fleets; give workers",
+                )
+    if autoscaler is not None and autoscaler.is_per_fleet:
+        for name in autoscaler.of_fleets():
+            yield ("autoscaler", name), "is possible only with prefill and decode fleets"
+
+
+def _fleet_conflicts(name: str, fleet: Fleet) -> Iterator[tuple[Path, str]]:
     engine = fleet.engine
     if fleet.startup is not None and engine.startup_time is not None:
-        yield ("fleet", "startup"), "cannot be given together with fleet.engine.startup_time"
-    if engine.worker_type != "aggregated":
+        yield (name, "startup"), f"cannot be given together with {name}.engine.startup_time"
+    wanted = "aggregated" if name == "fleet" else name
+    if engine.worker_type != wanted:
+        about = "a fleet that does prefill and decode" if name == "fleet" else f"the {name} fleet"
         yield (
-            ("fleet", "engine", "worker_type"),
-            f"found {engine.worker_type!r}; must be 'aggregated' in a fleet that does prefill and decode",
+            (name, "engine", "worker_type"),
+            f"found {engine.worker_type!r}; must be {wanted!r} in {about}",
         )
     if fleet.offload:
         yield from _offload_conflicts(engine)
     if engine.dp_size != 1:
-        yield ("fleet", "engine", "dp_size"), f"found {engine.dp_size}; must be 1 in a simulation"
+        yield (name, "engine", "dp_size"), f"found {engine.dp_size}; must be 1 in a simulation"
+
+
+def _pair_conflicts(scenario: Sections) -> Iterator[tuple[Path, str]]:
+    """What a prefill and a decode fleet must have in common (spec 07, 2)."""
+    prefill, decode = (fleet.engine for fleet in scenario.fleets.values())
+    for name, engine in (("prefill", prefill), ("decode", decode)):
+        if engine.engine_type == "trtllm":
+            yield (
+                (name, "engine", "engine_type"),
+                "found 'trtllm'; must be 'vllm' or 'sglang' where prefill and decode are separate fleets",
+            )
+    if decode.engine_type != prefill.engine_type:
+        yield (
+            ("decode", "engine", "engine_type"),
+            f"found {decode.engine_type!r}; must be that of the prefill workers, {prefill.engine_type!r}",
+        )
+    elif decode.block_size != prefill.block_size:
+        yield (
+            ("decode", "engine", "block_size"),
+            f"found {decode.block_size}; must be that of the prefill workers, {prefill.block_size}",
+        )
+    if prefill.kv_transfer_bandwidth == 0:
+        yield (
+            ("prefill", "engine", "kv_transfer_bandwidth"),
+            "found 0; must be above 0, or left out for transfers that take no time",
+        )
+    workload = scenario.workload
+    if isinstance(workload, TraceWorkload) and not workload.trace_format.with_two_fleets:
+        possible = " or ".join(repr(each.name) for each in FORMATS if each.with_two_fleets)
+        yield (
+            ("workload", "format"),
+            f"found {workload.format!r}; must be {possible} where prefill and decode are separate fleets",
+        )
 
 
 def _offload_conflicts(engine: EngineArgs) -> Iterator[tuple[Path, str]]:
@@ -81,25 +181,20 @@ def _scaling_conflicts(scaling: tuple[ScalingStep, ...], workload: Workload) -> 
 
 
 def _autoscaler_conflicts(
-    autoscaler: Autoscaler, fleet: Fleet, sla: Sla, is_scaled: bool
+    place: Path, autoscaler: FleetAutoscaler, fleet: Fleet, sla: Sla
 ) -> Iterator[tuple[Path, str]]:
-    if is_scaled:
-        yield (
-            ("autoscaler",),
-            "cannot be given together with scaling; policy kind 'schedule' has steps by time",
-        )
     gpus = fleet.engine.gpus_per_worker
     least = max(1, autoscaler.min_workers) * gpus
     if autoscaler.max_gpus is not None and autoscaler.max_gpus < least:
         yield (
-            ("autoscaler", "max_gpus"),
+            (*place, "max_gpus"),
             f"found {autoscaler.max_gpus}; must be at least {least}, what the smallest fleet needs",
         )
     policy = autoscaler.policy
     if isinstance(policy, SlaScaling):
         for key in ("ttft_ms", "itl_ms"):
             if getattr(policy, key) is None and not getattr(sla, key):
-                yield ("autoscaler", "policy", key), f"missing; give it here, or sla.{key} above 0"
+                yield (*place, "policy", key), f"missing; give it here, or sla.{key} above 0"
 
 
 def _limit_conflicts(limits: Limits, workload: Workload, is_scaled: bool) -> Iterator[tuple[Path, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dynamo_sim.scenario.autoscaler.section import FleetAutoscaler
 from dynamo_sim.scenario.base import Spec
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.routing import KvRouting
@@ -54,10 +55,9 @@ def _only_engines(*engines: str) -> Rule:
 
 def _batched_tokens(scenario: Scenario) -> str | None:
     """Two policies and the cache-aware router reckon with it, whatever the engine does."""
-    autoscaler = scenario.autoscaler
     if isinstance(scenario.routing, KvRouting):
         return None
-    if autoscaler is not None and autoscaler.kind in ("sla", "dynamo_planner"):
+    if any(autoscaler.kind in ("sla", "dynamo_planner") for autoscaler in scenario.autoscalers.values()):
         return None
     return _only_engines("vllm", "trtllm")(scenario)
 
@@ -91,10 +91,11 @@ def _prefix_groups(scenario: Scenario) -> str | None:
 
 def _seed(scenario: Scenario) -> str | None:
     """Generated loads, startups by a distribution and the times of scrapes are drawn."""
-    autoscaler = scenario.autoscaler
-    is_scraped = autoscaler is not None and not autoscaler.metrics.perfect
+    is_scraped = any(not autoscaler.metrics.perfect for autoscaler in scenario.autoscalers.values())
     is_random = (
-        isinstance(scenario.workload, GeneratedWorkload) or scenario.fleet.startup is not None or is_scraped
+        isinstance(scenario.workload, GeneratedWorkload)
+        or any(fleet.startup is not None for fleet in scenario.fleets.values())
+        or is_scraped
     )
     return None if is_random else "nothing in this scenario is random"
 
@@ -114,7 +115,10 @@ _CLOSED_LOOP = _if(_is_closed, "not applied in a closed loop")
 _CALLBACK = _unused(
     "only for a timing callback, which a simulation does not have; pass durations stay the same"
 )
-_TRANSFERS = _unused("only for a disaggregated fleet, which is not simulated")
+_TRANSFERS = _if(
+    lambda scenario: scenario.fleet.engine.worker_type != "prefill",
+    "only for the workers of a prefill fleet, which send KV to those of a decode fleet",
+)
 
 
 def _tiers(needs: str = "num_g2_blocks") -> Rule:
@@ -178,7 +182,7 @@ _ENGINE: dict[str, Rule] = {
     "free_gpu_memory_fraction": _CALLBACK,
     "enable_local_indexer": _NOTHING,
     "bootstrap_port": _NOTHING,
-    "handoff_session_timeout_ms": _TRANSFERS,
+    "handoff_session_timeout_ms": _NOTHING,
     "kv_bytes_per_token": _block_bytes,
     "kv_transfer_bandwidth": _TRANSFERS,
     "kv_transfer_timing_mode": _TRANSFERS,
@@ -242,6 +246,8 @@ EFFECTS: dict[str, Rule] = {
     "fleet.offload": _used,
     "fleet.startup": _if(_is_fixed, "the first workers are ready at time 0, and no worker is added later"),
     "fleet.drain_grace_s": _if(_is_fixed, "no worker is taken away: there is no scaling and no autoscaler"),
+    "prefill": _used,  # its keys, and those of decode, are those of fleet
+    "decode": _used,
     "routing": _used,
     "scaling": _used,
     "autoscaler": _used,
@@ -267,20 +273,31 @@ def without_effect(scenario: Scenario) -> list[tuple[str, str]]:
 def _idle_keys(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """All keys that change nothing in this scenario, given or not, each with the reason."""
     for key, rule in EFFECTS.items():
-        if (reason := rule(scenario)) is not None:
+        if key.startswith("fleet."):
+            for name in scenario.fleets:
+                if (reason := rule(scenario.seen_from(name))) is not None:
+                    yield name + key.removeprefix("fleet"), reason
+        elif (reason := rule(scenario)) is not None:
             yield key, reason
-    routing, autoscaler = scenario.routing, scenario.autoscaler
+    routing = scenario.routing
     if isinstance(routing, KvRouting):
-        policy_is_the_engine_s = scenario.fleet.engine.router_queue_policy is not None
+        policy_is_the_engine_s = any(
+            fleet.engine.router_queue_policy is not None for fleet in scenario.fleets.values()
+        )
         for key, reason in routing.without_effect(policy_is_the_engine_s):
             yield f"routing.{key}", reason
-    if autoscaler is None:
-        return
-    if autoscaler.kind in ("fixed", "schedule"):
-        yield "autoscaler.period_s", f"not used by the policy {autoscaler.kind!r}, which knows its times"
-    if autoscaler.metrics.perfect:
-        for key in PERFECT_IGNORES:
-            yield f"autoscaler.metrics.{key}", "not used with perfect: true"
+    for place, autoscaler in _autoscalers(scenario):
+        if autoscaler.kind in ("fixed", "schedule"):
+            yield f"{place}.period_s", f"not used by the policy {autoscaler.kind!r}, which knows its times"
+        if autoscaler.metrics.perfect:
+            for key in PERFECT_IGNORES:
+                yield f"{place}.metrics.{key}", "not used with perfect: true"
+
+
+def _autoscalers(scenario: Scenario) -> Iterator[tuple[str, FleetAutoscaler]]:
+    """The autoscalers with the dotted keys of their sections."""
+    for name, autoscaler in scenario.autoscalers.items():
+        yield ("autoscaler" if name == "fleet" else f"autoscaler.{name}"), autoscaler
 
 
 def notes(scenario: Scenario) -> list[str]:
@@ -314,19 +331,30 @@ def _is_given(scenario: Scenario, key: str) -> bool:
 
 
 def _remarks(scenario: Scenario) -> Iterator[str]:
-    engine, autoscaler = scenario.fleet.engine, scenario.autoscaler
-    for key in ("aic_tp_size", "aic_attention_dp_size"):
-        if getattr(engine, key) not in (None, 1):
-            yield f"fleet.engine.{key}: counts in the GPUs of a worker only; pass durations do not depend on it"
-    if autoscaler is None:
-        if "autoscaler" in scenario.model_fields_set:
-            yield "autoscaler: is empty, so nobody scales the fleet; it needs a policy or a manifest"
-        return
-    if autoscaler.kind == "custom":
-        called = getattr(autoscaler.policy, "class_", "")
-        yield f"autoscaler.policy.class: runs code that is not part of this tool: {called}"
-    workers, gpus = scenario.fleet.workers, engine.gpus_per_worker
-    if autoscaler.max_workers is not None and workers > autoscaler.max_workers:
-        yield f"fleet.workers: {workers} is above autoscaler.max_workers; the first decision lowers it"
-    elif autoscaler.max_gpus is not None and workers * gpus > autoscaler.max_gpus:
-        yield f"fleet.workers: {workers} need more than autoscaler.max_gpus; the first decision lowers it"
+    for name, fleet in scenario.fleets.items():
+        for key in ("aic_tp_size", "aic_attention_dp_size"):
+            if getattr(fleet.engine, key) not in (None, 1):
+                yield (
+                    f"{name}.engine.{key}: counts in the GPUs of a worker only; pass durations do not depend on it"
+                )
+    if scenario.prefill is not None:
+        engine = scenario.prefill.engine
+        missing = [
+            key for key in ("kv_bytes_per_token", "kv_transfer_bandwidth") if getattr(engine, key) is None
+        ]
+        if missing:
+            yield f"prefill.engine.{missing[0]}: is not given, so KV transfers to the decode workers take no time"
+    if scenario.autoscaler is None and "autoscaler" in scenario.model_fields_set:
+        yield "autoscaler: is empty, so nobody scales the fleet; it needs a policy or a manifest"
+    for place, autoscaler in _autoscalers(scenario):
+        if autoscaler.kind == "custom":
+            called = getattr(autoscaler.policy, "class_", "")
+            yield f"{place}.policy.class: runs code that is not part of this tool: {called}"
+    for name, autoscaler in scenario.autoscalers.items():
+        fleet = scenario.fleets[name]
+        workers, gpus = fleet.workers, fleet.engine.gpus_per_worker
+        place = "autoscaler" if name == "fleet" else f"autoscaler.{name}"
+        if autoscaler.max_workers is not None and workers > autoscaler.max_workers:
+            yield f"{name}.workers: {workers} is above {place}.max_workers; the first decision lowers it"
+        elif autoscaler.max_gpus is not None and workers * gpus > autoscaler.max_gpus:
+            yield f"{name}.workers: {workers} need more than {place}.max_gpus; the first decision lowers it"

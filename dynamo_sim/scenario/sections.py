@@ -1,10 +1,11 @@
-"""The short sections of a scenario: the fleet, the scaling script, limits, the SLA and the report."""
+"""The short sections of a scenario: the fleets, the scaling script, limits, the SLA and the report."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.scenario.autoscaler.parts import Workers
@@ -38,14 +39,48 @@ class Fleet(Spec):
         return (self.engine.startup_time or 0.0) if self.startup is None else self.startup.expected_s
 
 
+class RoleFleet(Fleet):
+    """The workers of one of two fleets; a worker's part follows from its fleet, unless it is written down."""
+
+    role: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_role(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        engine = data.get("engine", {})
+        if not isinstance(engine, Mapping) or engine.keys() & {"worker_type", "is_prefill", "is_decode"}:
+            return data
+        return {**data, "engine": {**engine, "worker_type": cls.role}}
+
+
+class PrefillFleet(RoleFleet):
+    """The workers that compute prompts, and hand them over to the decode workers."""
+
+    role = "prefill"
+
+
+class DecodeFleet(RoleFleet):
+    """The workers that generate the tokens of prompts that the prefill workers have computed."""
+
+    role = "decode"
+
+
 class ScalingStep(Spec):
-    """The size of the fleet from one time on."""
+    """The size of the fleet, or of the two fleets, from one time on."""
 
     at_ms: NonNegative
     """When, in virtual time."""
 
     workers: Workers | None = None
     """Desired workers from then on, starting ones included; null = change nothing."""
+
+    prefill: Workers | None = None
+    """Desired prefill workers, where prefill and decode are separate fleets; null = change nothing."""
+
+    decode: Workers | None = None
+    """Desired decode workers, where prefill and decode are separate fleets; null = change nothing."""
 
 
 class Limits(Spec):

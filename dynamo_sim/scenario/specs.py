@@ -12,15 +12,17 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario import dotted_keys
-from dynamo_sim.scenario.autoscaler.section import Autoscaler
+from dynamo_sim.scenario.autoscaler.section import Autoscaler, FleetAutoscaler
 from dynamo_sim.scenario.base import Problems, Spec
 from dynamo_sim.scenario.checks import conflicts
 from dynamo_sim.scenario.explain import explain
 from dynamo_sim.scenario.files import BASE_DIR
 from dynamo_sim.scenario.routing import KvRouting, RoundRobinRouting, Routing
 from dynamo_sim.scenario.sections import (
+    DecodeFleet,
     Fleet,
     Limits,
+    PrefillFleet,
     Report,
     ScalingStep,
     Sla,
@@ -42,6 +44,12 @@ class Scenario(Spec):
 
     fleet: Fleet = Fleet()
     """The workers."""
+
+    prefill: PrefillFleet | None = None
+    """Instead of fleet: workers that only compute prompts, and hand them over to those of decode."""
+
+    decode: DecodeFleet | None = None
+    """Instead of fleet: workers that only generate, from the prompts that those of prefill have computed."""
 
     routing: Routing = RoundRobinRouting(mode="round_robin")
     """How requests find a worker."""
@@ -65,7 +73,7 @@ class Scenario(Spec):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Scenario:
-        found = conflicts(self.workload, self.fleet, self.scaling, self.autoscaler, self.limits, self.sla)
+        found = conflicts(self)
         if found:
             raise Problems(found)
         self._base_dir = (info.context or {}).get(BASE_DIR)
@@ -74,6 +82,30 @@ class Scenario(Spec):
     def __eq__(self, other: object) -> bool:
         """Whether they say the same; where relative paths once started from does not matter."""
         return isinstance(other, Scenario) and self.__dict__ == other.__dict__
+
+    @property
+    def is_disaggregated(self) -> bool:
+        """Whether prefill and decode are separate fleets."""
+        return self.prefill is not None and self.decode is not None
+
+    @property
+    def fleets(self) -> dict[str, Fleet]:
+        """The fleets by the names of their sections: one, or prefill before decode."""
+        if self.prefill is None or self.decode is None:
+            return {"fleet": self.fleet}
+        return {"prefill": self.prefill, "decode": self.decode}
+
+    @property
+    def autoscalers(self) -> dict[str, FleetAutoscaler]:
+        """Who scales which fleet, by its name; empty where nobody does."""
+        return {} if self.autoscaler is None else self.autoscaler.of_fleets()
+
+    def seen_from(self, fleet: str) -> Scenario:
+        """The scenario as if the fleet of that name were its only one, for what only concerns one fleet."""
+        if not self.is_disaggregated:
+            return self
+        alone = {"fleet": self.fleets[fleet], "prefill": None, "decode": None}
+        return self.model_copy(update=alone)
 
     @property
     def folder(self) -> FilePath | None:
@@ -116,6 +148,8 @@ class Scenario(Spec):
         Tuples are lists, infinite speed-ups the text "inf". `Scenario.from_dict` reads it back.
         """
         plain: dict[str, Any] = _plain(self.model_dump())
+        if self.is_disaggregated:
+            del plain["fleet"]
         return plain
 
 
@@ -142,9 +176,12 @@ def _plain(value: Any) -> Any:
 
 __all__ = [
     "Autoscaler",
+    "DecodeFleet",
     "Fleet",
+    "FleetAutoscaler",
     "KvRouting",
     "Limits",
+    "PrefillFleet",
     "Report",
     "RoundRobinRouting",
     "Routing",

@@ -21,6 +21,9 @@ ALIKE = 0.7
 SHORT_ALIKE, SHORT_LETTERS = 0.65, 4
 ALIKE_ELSEWHERE = 0.85
 
+OF_TWO_FLEETS = {"prefill", "decode"}
+"""Sections of a scenario with two fleets."""
+
 OTHER_WORDS = {
     "slo": "sla",
     "slos": "sla",
@@ -149,9 +152,12 @@ def _is_list(annotation: Any) -> bool:
 
 
 def _homes(name: str, root: type[BaseModel]) -> list[Path]:
-    """Sections that know a key of this name; of a list without the position."""
+    """Sections that know a key of this name; of a list without the position.
+
+    The sections of a prefill and a decode fleet, which have the keys of the section for one fleet, are left out.
+    """
     paths = (tuple(part for part in path if isinstance(part, str)) for path in key_paths(root))
-    return [path[:-1] for path in paths if path[-1] == name]
+    return [path[:-1] for path in paths if path[-1] == name and not OF_TWO_FLEETS & {*path[:-1]}]
 
 
 def models_of(annotation: Any) -> tuple[type[BaseModel], ...]:

@@ -76,12 +76,12 @@ class SyntheticWorkload(CheckedSpec):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all requests are single and unlike each other."""
-        return (
-            self.turns_per_session == 1
-            and self.shared_prefix_ratio == 0
-            and self.num_prefix_groups == 0
-            and self.inter_turn_delay_ms == 0
+        """Whether all requests are single and unlike each other; values below their bounds count as that."""
+        return not (
+            self.turns_per_session > 1
+            or self.shared_prefix_ratio > 0.0
+            or self.num_prefix_groups > 0
+            or self.inter_turn_delay_ms > 0.0
         )
 
 

@@ -16,7 +16,7 @@ from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.processes import StartupProcess, WorkerProcess
 from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.routing.router import Dispatch, Router
-from dynamo_sim.serving.controller import Controller, is_due_later
+from dynamo_sim.serving.controller import MAX_IDLE_TICKS, Controller, is_due_later
 from dynamo_sim.serving.instant import Instant
 from dynamo_sim.serving.look_ahead import LookAhead
 from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
@@ -25,9 +25,6 @@ from dynamo_sim.serving.progress import Progress
 from dynamo_sim.serving.tier_polls import TierPolls
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.source import Source
-
-MAX_IDLE_TICKS = 10_000
-"""Ticks in a row at which requests wait for a worker and nothing is on its way."""
 
 
 class AggregatedServing:

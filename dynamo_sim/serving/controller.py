@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.serving.pool import Pool
+
+MAX_IDLE_TICKS = 10_000
+"""Ticks in a row with requests that wait for a worker, and nothing else to do, before a run is given up."""
 
 
 class ControlledFleet(Protocol):
@@ -44,8 +47,8 @@ class Controller(Protocol):
     warnings: list[str]
     """What has to be said about it in the results."""
 
-    def attach(self, pool: Pool, serving: ServedFleet) -> None:
-        """Meet the pool whose size it controls, before anything is served."""
+    def attach(self, pools: Mapping[str, Pool], serving: ServedFleet) -> None:
+        """Meet the pools whose sizes it controls, by the names of their fleets, before anything is served."""
 
     def decision_rows(self) -> list[dict[str, Any]]:
         """One row an evaluation, for the results."""
@@ -73,8 +76,8 @@ class PlainController:
     reads_as_reference = True
     warnings: list[str] = []  # noqa: RUF012 - never written to
 
-    def attach(self, pool: Pool, serving: ServedFleet) -> None:
-        """Needs nothing of the pool."""
+    def attach(self, pools: Mapping[str, Pool], serving: ServedFleet) -> None:
+        """Needs nothing of the pools."""
 
     def request_waits(self, now_ms: float) -> float | None:
         """Is not asked earlier for it."""
@@ -99,7 +102,8 @@ class ScriptedTargets(PlainController):
     Args:
         plan: (time in ms, target count or None to do nothing), any order; of several targets at one time the
             last one counts. With two fleets, of the decode fleet.
-        prefill_plan: the same for the prefill fleet, where there is one.
+        prefill_plan: the same for the prefill fleet, where there is one. A fleet without a target of its own at a time
+            keeps its latest one.
     """
 
     wants_passes = False
@@ -111,13 +115,20 @@ class ScriptedTargets(PlainController):
         self._prefill = {at_ms: target for at_ms, target in prefill_plan if target is not None}
         self._times = sorted({at_ms for at_ms, _ in (*plan, *prefill_plan)})
         self._next = 0
+        self._latest: tuple[int | None, int | None] = (None, None)
 
     def first_tick_ms(self) -> float | None:
         return self._times[0] if self._times else None
 
     def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
         at_ms = self._times[self._next]
-        fleet.apply_targets(self._prefill.get(at_ms), self._decode.get(at_ms))
+        prefill, decode = self._prefill.get(at_ms), self._decode.get(at_ms)
+        if prefill is not None or decode is not None:
+            self._latest = (
+                self._latest[0] if prefill is None else prefill,
+                self._latest[1] if decode is None else decode,
+            )
+            fleet.apply_targets(*self._latest)
         self._next += 1
         return self._times[self._next] if self._next < len(self._times) else None
 

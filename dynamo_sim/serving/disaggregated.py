@@ -18,8 +18,9 @@ from dynamo_sim.fleet.worker import Worker
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.routing.router import Dispatch
 from dynamo_sim.serving.alarm import Alarm
-from dynamo_sim.serving.controller import Controller, is_due_later
+from dynamo_sim.serving.controller import MAX_IDLE_TICKS, Controller, is_due_later
 from dynamo_sim.serving.handoff import DESTINATION_FIRST, SOURCE_FIRST, Action, Fact, Handoff
+from dynamo_sim.serving.handoff_dead_end import dead_end
 from dynamo_sim.serving.instant import Instant, RoundStep
 from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
 from dynamo_sim.serving.progress import Progress
@@ -113,6 +114,8 @@ class DisaggregatedServing:
         self._ticks = Alarm(clock, self._tick_rings)
         self._tick_due = False
         self._ticks_begun = False
+        self._idle_ticks = 0  # in a row, with requests that wait for a worker
+        self._routers_queue = controller is not None and controller.waits_for_workers
         self.traffic: TrafficWindow | None = None
         if controller is not None and controller.wants_passes:
             self.traffic = self.prefill.pool.traffic = TrafficWindow()
@@ -155,6 +158,8 @@ class DisaggregatedServing:
 
     def _stop_at_cap(self) -> Generator[Event, None, None]:
         yield self.clock.until(self._cap_ms, Phase.CAP)
+        if self._nothing_to_come() and self._ticks.at_ms == math.inf:
+            self._refuse_dead_end()
         for side in self._sides:
             begun_ms = side.pool.finish_at_cap(self._cap_ms)
             if begun_ms is not None:
@@ -374,10 +379,15 @@ class DisaggregatedServing:
 
     def _ask_router(self, side: FleetSide, task: Task) -> None:
         """Have a worker chosen, or wait until one is active."""
-        if not side.pool.active_worker_ids():
+        if not side.pool.active_worker_ids() and not self._routers_queue:
             side.waiting.append(task)
             return
-        self._dispatch(side, side.router.submit(task[1].request, side.pool, self.clock.now))
+        dispatches = side.router.submit(task[1].request, side.pool, self.clock.now)
+        if self._routers_queue and not dispatches and self.controller is not None:
+            asked_ms = self.controller.request_waits(self.clock.now)
+            if asked_ms is not None:
+                self._ticks.set_by(asked_ms)
+        self._dispatch(side, dispatches)
 
     def _dispatch(self, side: FleetSide, dispatches: Iterable[Dispatch]) -> None:
         """Requests have a worker."""
@@ -409,6 +419,7 @@ class DisaggregatedServing:
         if not side.commands.reserve_destination(worker_id, request):
             self._note(handoff, Fact.REFUSED)
             return
+        side.pool.note_dispatch(Dispatch(request, worker_id))
         milestones.decode_worker_id = request.worker_id = worker_id
         if not worker.busy:
             self._note_reserved(side.commands.attempt(worker_id))
@@ -496,12 +507,17 @@ class DisaggregatedServing:
     def _requests_lost(self, side: FleetSide, requests: list[Request]) -> None:
         """Requests of a killed worker have failed, unless what they need next is elsewhere by now."""
         fact = Fact.SOURCE_LOST if side is self.prefill else Fact.DESTINATION_LOST
+        for worker_id in [i for i in side.deferred if i not in side.pool.processes]:
+            self._actions += side.deferred.pop(worker_id)  # they find that it is gone
         for request in requests:
             handoff = self._handoffs.get(request)
             if handoff is not None:
+                failed_before = handoff.failure is not None
                 self._note(handoff, fact)
+                self.killed_requests += handoff.failure is not None and not failed_before
             elif side is self.decode:
                 self._decoded(request, rejected=True)
+                self.killed_requests += 1
         self._instant.schedule()
 
     # ------------------------------------------------------------ scaling
@@ -521,10 +537,12 @@ class DisaggregatedServing:
         now = self.clock.now
         next_ms = self.controller.on_tick(now, self)
         for side in self._sides:
+            self._actions += side.next_tasks()
             self._dispatch(side, side.router.release(side.pool, now))
         if next_ms is not None and is_due_later(next_ms, now):
-            if self._nothing_to_come():
+            if self._nothing_to_come() and not any(side.waiting_count for side in self._sides):
                 self._refuse_dead_end()
+            self._check_idle_ticks()
             self._ticks.set_by(next_ms)
         else:
             self._end_ticks()
@@ -576,14 +594,27 @@ class DisaggregatedServing:
             and not self._transfers
             and not self._actions
             and not self._instant
-            and not any(
-                side.pool.fleet.busy_count or side.pool.startups or side.waiting for side in self._sides
-            )
+            and not any(side.pool.fleet.busy_count or side.pool.startups for side in self._sides)
             and self._polls.deadline_ms == math.inf
             and self.source.next_ms() is None
         )
 
-    def _refuse_dead_end(self) -> None:
-        raise SimulationError(
-            f"the run reached a dead end with {self._in_system} in-flight requests remaining"
+    def _check_idle_ticks(self) -> None:
+        """Fail after `MAX_IDLE_TICKS` ticks with requests that wait for a worker, and none that becomes ready."""
+        waits = any(side.waiting_count for side in self._sides)
+        works = self._transfers or any(side.pool.fleet.busy_count for side in self._sides)
+        self._idle_ticks = (
+            self._idle_ticks + 1 if waits and not works and self.source.next_ms() is None else 0
         )
+        if self._idle_ticks > MAX_IDLE_TICKS:
+            name, count = next(
+                (side.collector.fleet.name, side.waiting_count) for side in self._sides if side.waiting_count
+            )
+            raise SimulationError(
+                f"{count} requests wait for a {name} worker, and none has become ready in {MAX_IDLE_TICKS:,} "
+                "evaluations of the policy: it orders none, or takes them back before their startup is over; allow it "
+                "to scale up from 0, or keep at least one worker"
+            )
+
+    def _refuse_dead_end(self) -> None:
+        raise dead_end(self.prefill, self.decode, self._in_system)

@@ -21,7 +21,7 @@ from dynamo_sim.routing.router import Dispatch, Router
 from dynamo_sim.routing.worker_view import WorkerView
 from dynamo_sim.serving.instant import Instant, RoundStep
 from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
-from dynamo_sim.serving.worker_metrics import WorkerTally
+from dynamo_sim.serving.worker_metrics import TALLIES, WorkerTally
 from dynamo_sim.workload.request import Outcome, Request
 
 MAX_BOUNDARIES = 1 << 16
@@ -434,7 +434,7 @@ class Pool:
     def _open_tally(self, worker: Worker) -> None:
         assert self.tallies is not None
         ready_ms = None if worker.id in self.fleet.starting else self.clock.now
-        self.tallies[worker.id] = WorkerTally(worker, self.clock.now, ready_ms, self._tallied)
+        self.tallies[worker.id] = TALLIES[self.fleet.stage](worker, self.clock.now, ready_ms, self._tallied)
 
     def _note_fleet(self, cause: FleetCause, worker_ids: tuple[int, ...]) -> None:
         fleet, now = self.fleet, self.clock.now

@@ -100,6 +100,11 @@ class FleetSide:
 
     # ------------------------------------------------------------ tasks
 
+    @property
+    def waiting_count(self) -> int:
+        """Requests that wait for an active worker."""
+        return len(self.waiting) + self.router.queued_count
+
     def defers(self, worker_id: int, task: Task) -> bool:
         """Whether a task has to wait for the end of a pass of its worker; it is noted then."""
         if not self.pool.interrupted(worker_id).worker.busy:

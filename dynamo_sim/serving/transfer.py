@@ -99,7 +99,7 @@ class TransferProcess:
         self.handoff = handoff
         self.order = order
         self._coordinator = coordinator
-        clock.start(self._run(clock, done_ms))
+        clock.start_at_once(self._run(clock, done_ms))
 
     def _run(self, clock: Clock, done_ms: float) -> Generator[Event, None, None]:
         yield clock.until(done_ms)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 
+from dynamo_sim.engine.roles import Stage
 from dynamo_sim.engine.step import Step
 from dynamo_sim.fleet.fleet import Worker
 from dynamo_sim.workload.request import Request
@@ -160,28 +161,87 @@ class WorkerTally:
 
     def _catch_up(self, now_ms: float) -> None:
         """Take note of admissions and first tokens; both are written when a pass starts."""
-        for request in [
-            r for r in self._unadmitted if r.first_admit_ms is not None and r.first_admit_ms <= now_ms
-        ]:
-            self._admitted(request)
-        for request in [
-            r for r in self._without_token if r.first_token_ms is not None and r.first_token_ms <= now_ms
-        ]:
-            self._first_token_emitted(request)
+        for waiting, at_ms, note in (
+            (self._unadmitted, self._admitted_ms, self._admitted),
+            (self._without_token, self._first_token_ms, self._first_token_emitted),
+        ):
+            for request in [r for r in waiting if (when := at_ms(r)) is not None and when <= now_ms]:
+                note(request)
+
+    def _admitted_ms(self, request: Request) -> float | None:
+        """Start of the pass of this worker that took the request in; None before it."""
+        return request.first_admit_ms
+
+    def _first_token_ms(self, request: Request) -> float | None:
+        """When the request got its first token from this worker; None before it."""
+        return request.first_token_ms
 
     def _admitted(self, request: Request) -> None:
         del self._unadmitted[request]
-        if request.first_admit_ms is None:
+        admitted_ms = self._admitted_ms(request)
+        if admitted_ms is None:
             return  # rejected
-        wait_ms = max(request.first_admit_ms - request.arrival_ms, 0.0)
-        self._observed["queue_time"].append((request.first_admit_ms, wait_ms, 1))
+        self._note_wait(admitted_ms, request.arrival_ms)
         self._prefix_hits += request.first_reused_tokens
         self._prefix_queries += request.input_tokens
 
+    def _note_wait(self, admitted_ms: float, since_ms: float) -> None:
+        self._observed["queue_time"].append((admitted_ms, max(admitted_ms - since_ms, 0.0), 1))
+
     def _first_token_emitted(self, request: Request) -> None:
         del self._without_token[request]
-        if request.first_token_ms is None:
-            return
-        ttft_ms = max(request.first_token_ms - request.arrival_ms, 0.0)
-        self._observed["ttft"].append((request.first_token_ms, ttft_ms, 1))
+        token_ms = self._first_token_ms(request)
+        if token_ms is not None:
+            self._note_first_token(request, token_ms)
+
+    def _note_first_token(self, request: Request, token_ms: float) -> None:
+        self._observed["ttft"].append((token_ms, max(token_ms - request.arrival_ms, 0.0), 1))
         self._prompt_tokens += request.input_tokens
+
+
+class PrefillTally(WorkerTally):
+    """What a worker of a prefill fleet has done: its requests end with the one token that ends their prefill."""
+
+    def ended(self, request: Request, now_ms: float) -> None:
+        is_computed = request.first_admit_ms is not None
+        if self._records_first_tokens and is_computed and request in self._without_token:
+            del self._without_token[request]
+            self._note_first_token(request, now_ms)
+        super().ended(request, now_ms)
+
+    def _first_token_ms(self, request: Request) -> float | None:
+        return None  # it is known when the request ends here
+
+
+class DecodeTally(WorkerTally):
+    """What a worker of a decode fleet has done: its requests come with their destination, and look nothing up."""
+
+    def __init__(
+        self, worker: Worker, created_ms: float, ready_ms: float | None, asked: frozenset[str] | None = None
+    ) -> None:
+        super().__init__(worker, created_ms, ready_ms, asked)
+        self._reserving_since_ms: dict[Request, float] = {}
+
+    def dispatched(self, request: Request, now_ms: float) -> None:
+        super().dispatched(request, now_ms)
+        if self._records_first_tokens:
+            self._reserving_since_ms[request] = now_ms
+
+    @property
+    def _waiting(self) -> int:
+        """Requests that have no place in the batch yet, those without room or without their KV included."""
+        return super()._waiting + len(self.worker.scheduler.handoffs.requests())
+
+    def _admitted_ms(self, request: Request) -> float | None:
+        return None if request.handoff is None else request.handoff.decode_admit_ms
+
+    def _admitted(self, request: Request) -> None:
+        del self._unadmitted[request]
+        since_ms = self._reserving_since_ms.pop(request)
+        admitted_ms = self._admitted_ms(request)
+        if admitted_ms is not None:
+            self._note_wait(admitted_ms, since_ms)
+
+
+TALLIES = {Stage.AGGREGATED: WorkerTally, Stage.PREFILL: PrefillTally, Stage.DECODE: DecodeTally}
+"""The tally of a worker, by what its fleet does."""

@@ -85,6 +85,11 @@ class TraceFormat:
         return not self.has_arrivals
 
     @property
+    def with_two_fleets(self) -> bool:
+        """Whether a run with a prefill and a decode fleet takes it, unless its records say otherwise (`spec 08, 3`)."""
+        return not self.is_delta and self.is_workflow is not True
+
+    @property
     def closed_loop(self) -> str:
         """Whether a closed loop can run it, in the words of the documents."""
         if self.needs_concurrency:

@@ -33,7 +33,7 @@ def synthetic_source(load: SyntheticWorkload, block_tokens: int, loop: Loop) -> 
         ScenarioError: a parameter is out of range.
     """
     check_counts(load)
-    if is_plain(load) and not loop.as_sessions:
+    if load.is_plain and not loop.as_sessions:
         turns = SyntheticTurns(load, load.request_count)
         if loop.cap is not None:
             return CappedList(turns, loop.cap)
@@ -128,16 +128,6 @@ def check_counts(load: SyntheticWorkload) -> None:
         raise ScenarioError(
             f"arrival_interval_ms must be a finite non-negative number, got {plain_number(interval)}"
         )
-
-
-def is_plain(load: SyntheticWorkload) -> bool:
-    """Whether prompts share nothing and sessions have one turn; values below the bounds count as that."""
-    return not (
-        load.turns_per_session > 1
-        or load.shared_prefix_ratio > 0.0
-        or load.num_prefix_groups > 0
-        or load.inter_turn_delay_ms > 0.0
-    )
 
 
 def plain_arrivals(load: SyntheticWorkload, ratio: float) -> array[float]:

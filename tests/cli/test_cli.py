@@ -616,7 +616,7 @@ def test_progress_tells_time_requests_and_speed() -> None:
     )
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
-    with RunProgress(scenario, console=console) as progress:
+    with RunProgress(scenario, "demo", console) as progress:
         progress.expect(2000)
         progress.update(61_500.0, 1234)
         status = progress.status(61_500.0, 1234)
@@ -628,7 +628,7 @@ def test_progress_tells_time_requests_and_speed() -> None:
 def test_progress_of_a_run_that_is_cut_follows_the_time() -> None:
     trace = {"kind": "trace", "records": [{"timestamp": 0, "hash_ids": [1], "output_length": 2}]}
     scenario = Scenario.from_dict({"name": "demo", "workload": trace, "limits": {"max_sim_time_ms": 1000.0}})
-    progress = RunProgress(scenario)
+    progress = RunProgress(scenario, "demo")
     progress.expect(400)
     assert progress.share(now_ms=250.0, requests_ended=40) == 0.25
     assert progress.share(now_ms=250.0, requests_ended=200) == 0.5

@@ -31,6 +31,9 @@ def offered(line: str) -> list[str]:
     return done.stdout.split()
 
 
+STEP_KEYS = ("at_ms", "decode", "prefill", "workers")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -38,7 +41,10 @@ def offered(line: str) -> list[str]:
         ("dynamo-sim run --no-", ["--no-save", "--no-plots"]),
         ("dynamo-sim trace --format moon", ["mooncake", "mooncake-delta"]),
         ("dynamo-sim run --set fleet.wor", ["fleet.workers="]),
-        ("dynamo-sim compare --vary scaling.0.", ["scaling.0.at_ms=", "scaling.0.workers="]),
+        (
+            "dynamo-sim compare --vary scaling.0.",
+            [f"scaling.0.{key}=" for key in ("at_ms", "decode", "prefill", "workers")],
+        ),
     ],
 )
 def test_commands_options_keys_and_formats_are_completed(line: str, words: list[str]) -> None:

@@ -52,23 +52,18 @@ def to_scenario(case: Case, **limits: Any) -> Scenario:
     """The scenario of a case (what a planner does in it is left to the planner).
 
     Raises:
-        Unsupported: disaggregated fleets, and what runs here and not in the reference.
+        Unsupported: what runs here and not in the reference.
         ScenarioError: the case is one that has to be refused.
     """
-    if "engine" not in case:
-        raise Unsupported("unsupported: disaggregated fleets")
     ticks = has_ticks(case)
     workers = case.get("workers", 1)
-    if case.get("router_mode") == "kv_router" and not ticks and workers < 2:
+    if "engine" in case and case.get("router_mode") == "kv_router" and not ticks and workers < 2:
         raise Unsupported("the reference has no kv_router for one worker; here it has nothing to choose")
-    engine = dict(case["engine"])
-    if ticks:
-        engine.pop("dp_size", None)  # without effect there, whatever it is
     return Scenario.from_dict(
         {
             "name": "case",
             "workload": _workload(case, ticks),
-            "fleet": {"workers": workers, "engine": engine, "offload": case.get("offload", False)},
+            **_fleets(case, ticks),
             "routing": _routing(case),
             "limits": {
                 "concurrency": case.get("concurrency"),
@@ -79,6 +74,19 @@ def to_scenario(case: Case, **limits: Any) -> Scenario:
             "report": {"passes": False},
         }
     )
+
+
+def _fleets(case: Case, ticks: bool) -> dict[str, Any]:
+    """One fleet, or two."""
+    sections = {"engine": "fleet"} if "engine" in case else {"prefill": "prefill", "decode": "decode"}
+    fleets = {}
+    for key, section in sections.items():
+        engine = dict(case[key])
+        if ticks:
+            engine.pop("dp_size", None)  # without effect there, whatever it is
+        workers = case.get("workers" if key == "engine" else f"{key}_workers", 1)
+        fleets[section] = {"workers": workers, "engine": engine, "offload": case.get("offload", False)}
+    return fleets
 
 
 def _routing(case: Case) -> dict[str, Any]:

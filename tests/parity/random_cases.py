@@ -18,14 +18,12 @@ def build(seed: int, index: int) -> Case:
     kind = draw.choice(["vllm", "vllm", "vllm", "trtllm", "sglang"])
     longest_input = draw.choice([24, 80, 200])
     longest_output = draw.choice([3, 10, 30])
-    workload = draw.choice([_single_turns, _single_turns, _sessions, _synthetic])(
-        draw, longest_input, longest_output
-    )
-    longest = _longest(workload)
+    workload = random_workload(draw, longest_input, longest_output)
+    longest = longest_request(workload)
     case: Case = {
         "name": f"random-{seed}-{index}",
         "workload": workload,
-        "engine": _engine(draw, kind, longest),
+        "engine": engine_under_pressure(draw, kind, longest),
         "workers": draw.choice([1, 1, 2, 3]),
     }
     if draw.random() < 0.35:
@@ -40,25 +38,32 @@ def build(seed: int, index: int) -> Case:
     if draw.random() < 0.3:
         case["sla"] = {"ttft_ms": round(draw.uniform(10, 200), 3), "itl_ms": round(draw.uniform(4, 20), 3)}
     if draw.random() < 0.25:
-        _let_times_coincide(case)
+        let_times_coincide(case)
     if workload["kind"] == "trace" and kind != "sglang" and draw.random() < 0.25:
         _have_one_rejected(draw, case)
     return case
 
 
-def _let_times_coincide(case: Case) -> None:
+def random_workload(draw: random.Random, longest_input: int, longest_output: int) -> Case:
+    """Requests one by one, conversations, or a synthetic load; lengths in tokens."""
+    make = draw.choice([_single_turns, _single_turns, _sessions, _synthetic])
+    return make(draw, longest_input, longest_output)
+
+
+def let_times_coincide(case: Case) -> None:
     """Passes of 10 and 5 ms, and everything else on the same grid."""
-    case["engine"] |= {
-        "speedup_ratio": 1.0,
-        "decode_speedup_ratio": 1.0,
-        "planner_profile_data": {
-            "prefill_isl": [0.0, 1000.0],
-            "prefill_ttft_ms": [10.0, 10.0],
-            "decode_active_kv_tokens": [0.0, 1000.0],
-            "decode_context_length": [0.0, 1000.0],
-            "decode_itl": [[5.0, 5.0], [5.0, 5.0]],
-        },
-    }
+    for engine in (case[name] for name in ("engine", "prefill", "decode") if name in case):
+        engine |= {
+            "speedup_ratio": 1.0,
+            "decode_speedup_ratio": 1.0,
+            "planner_profile_data": {
+                "prefill_isl": [0.0, 1000.0],
+                "prefill_ttft_ms": [10.0, 10.0],
+                "decode_active_kv_tokens": [0.0, 1000.0],
+                "decode_context_length": [0.0, 1000.0],
+                "decode_itl": [[5.0, 5.0], [5.0, 5.0]],
+            },
+        }
     case.pop("speedup", None)
     for record in case["workload"].get("records", ()):
         for name in ("timestamp", "delay"):
@@ -175,13 +180,13 @@ def _synthetic(draw: random.Random, longest_input: int, longest_output: int) -> 
     return workload
 
 
-def _longest(workload: Case) -> int:
+def longest_request(workload: Case) -> int:
     if workload["kind"] == "synthetic":
         return int(workload["input_tokens"] + workload["output_tokens"])
     return max(record["input_length"] + record["output_length"] for record in workload["records"])
 
 
-def _engine(draw: random.Random, kind: str, longest: int) -> Case:
+def engine_under_pressure(draw: random.Random, kind: str, longest: int) -> Case:
     block = draw.choice([1, 4, 16]) if kind == "sglang" else draw.choice([2, 4, 16])
     room = draw.choice([1.8, 3.0, 8.0]) if kind == "sglang" else draw.choice([1.1, 1.5, 3.0, 8.0])
     engine: Case = {

@@ -1,17 +1,13 @@
-"""Every golden case with two fleets: the reference's answer, with stretches and without."""
+"""Golden cases with two fleets: what `test_golden` does not look at."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from dynamo_sim.engine.sglang.scheduler import SglangScheduler
 from dynamo_sim.engine.vllm.scheduler import VllmScheduler
-from dynamo_sim.errors import DynamoSimError
+from tests.parity.answer import answer
 from tests.parity.cases import Case, golden, topics
-from tests.parity.compare import differences
-from tests.parity.disaggregated import answer
 from tests.parity.test_golden import finish_and_check
 
 CASES = [
@@ -22,25 +18,8 @@ CASES = [
 ]
 
 
-def answer_or_error(case: Case, max_passes: int = 1_000_000) -> dict[str, Any]:
-    try:
-        return answer(case, max_passes)
-    except DynamoSimError as error:
-        return {"error": str(error)}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_golden_case_with_two_fleets_gets_the_reference_s_answer(case: Case) -> None:
-    assert not differences(case["expected"], answer_or_error(case))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_stretches_of_a_decode_fleet_change_no_bit(case: Case) -> None:
-    assert answer_or_error(case, max_passes=1) == answer_or_error(case)
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_every_block_of_both_fleets_is_accounted_for(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     for scheduler in (VllmScheduler, SglangScheduler):
         monkeypatch.setattr(scheduler, "finish", finish_and_check(scheduler))
-    answer_or_error(case, max_passes=1)
+    answer(case, max_stretch_passes=1)

@@ -12,6 +12,7 @@ from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.records.fleet_changes import FleetCause, FleetChange
 from dynamo_sim.records.records import FleetRecords, RunRecords
+from dynamo_sim.workload.milestones import HandoffMilestones
 from dynamo_sim.workload.request import Outcome, Request
 from tests.helpers import note_passes
 
@@ -70,6 +71,46 @@ def records_of(requests: list[Request], token_times: list[list[float]], **fields
         for before, after in pairwise(times):
             log.add(before, after, 1)
     return RunRecords(requests=requests, gaps=[log], **fields)
+
+
+def handed_over(
+    index: int, arrival_ms: float, token_times: list[float], *, reserved_first: bool = False
+) -> Request:
+    """A request of two fleets: 10 ms in the queue, 20 of prefill, 5 until there is room, 8 of transfer, 2 to the batch.
+
+    With ``reserved_first`` there is room 5 ms after the arrival, before everything else.
+    """
+    request = served(index, arrival_ms, token_times)
+    handoff = request.handoff = HandoffMilestones()
+    handoff.prefill_worker_id, handoff.decode_worker_id = 0, 1
+    before = 5.0 if reserved_first else 0.0
+    request.first_admit_ms = arrival_ms + before + 10.0
+    handoff.source_held_ms = request.first_admit_ms + 20.0
+    handoff.destination_reserved_ms = arrival_ms + 5.0 if reserved_first else handoff.source_held_ms + 5.0
+    handoff.transfer_started_ms = max(handoff.source_held_ms, handoff.destination_reserved_ms)
+    handoff.transfer_done_ms = handoff.transfer_started_ms + 8.0
+    handoff.destination_activated_ms = handoff.transfer_done_ms + 1.0
+    handoff.source_released_ms = handoff.destination_activated_ms + 0.5
+    handoff.decode_admit_ms = handoff.destination_activated_ms + 1.0
+    handoff.transfer_tokens = request.input_tokens
+    return request
+
+
+def two_fleets(requests: list[Request], end_ms: float = 1000.0, record_passes: bool = True) -> RunRecords:
+    """Records of one prefill and two decode workers, with a pass or two of each."""
+    prefill = FleetRecords(
+        "prefill", gpus_per_worker=2, worker_seconds=end_ms / 1000.0, total_kv_tokens=POOL_TOKENS
+    )
+    decode = FleetRecords("decode", worker_seconds=2 * end_ms / 1000.0, total_kv_tokens=POOL_TOKENS)
+    prefill.changes.append(FleetChange(0.0, 1, 0, 0, FleetCause.START, (0,)))
+    decode.changes.append(FleetChange(0.0, 2, 0, 0, FleetCause.START, (0, 1)))
+    if record_passes:
+        for fleet, workers, kind in ((prefill, 1, "prefill_requests"), (decode, 2, "decode_requests")):
+            for worker_id in range(workers):
+                log = PassLog(worker_id, 1)
+                fleet.passes.append(log)
+                note_passes(log, 10.0, [30.0, 60.0], **{kind: 1})
+    return RunRecords(requests=requests, gaps=[GapLog()], fleets=[prefill, decode], end_ms=end_ms)
 
 
 def toy_run(count: int = 400, seed: int = 1, workers: int = 2, scaling: bool = True) -> RunRecords:

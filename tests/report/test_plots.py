@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dynamo_sim.records.records import RunRecords
-from dynamo_sim.report.plots.style import duration_text, literal
+from dynamo_sim.report.plots.style import literal
 from dynamo_sim.report.result import RunResult
+from dynamo_sim.text import duration_text
 from tests.report.run_records import ToyScenario, large_run, records_of, rejected, served, sla, toy_run
 
 NAMES = ("latency", "ttft_over_time", "timeline", "gantt")

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import pytest
 
 from dynamo_sim.errors import ScenarioError
+from dynamo_sim.scenario.workload import SyntheticWorkload
 from dynamo_sim.workload.build import build_source
 
-
-@dataclass
-class Load:
-    kind: str = "synthetic"
-    input_tokens: int = 16
-    output_tokens: int = 4
-    request_count: int = 4
-    arrival_interval_ms: float = 10.0
-    turns_per_session: int = 1
-    shared_prefix_ratio: float = 0.0
-    num_prefix_groups: int = 0
-    inter_turn_delay_ms: float = 0.0
-    arrival_speedup_ratio: float = 1.0
+FIELDS = {
+    "kind": "synthetic",
+    "input_tokens": 16,
+    "output_tokens": 4,
+    "request_count": 4,
+    "arrival_interval_ms": 10.0,
+}
 
 
 def build(engine_block_size=4, concurrency=None, ticks=False, single_worker=False, **fields):
     return build_source(
-        replace(Load(), **fields),
+        SyntheticWorkload.model_construct(**{**FIELDS, **fields}),  # unchecked
         engine_block_size=engine_block_size,
         concurrency=concurrency,
         ticks=ticks,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, find
+from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, describe, find
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.batch import RunningBatch
 from dynamo_sim.engine.sglang.queue import WaitingQueue
@@ -59,6 +59,9 @@ class SglangHandoffs:
 
     def requests(self) -> list[Request]:
         return [*self.kept, *self.destinations.requests()]
+
+    def description(self) -> str | None:
+        return describe(self.kept, self.destinations)
 
     # ------------------------------------------------------------ the prefill side
 

@@ -55,4 +55,10 @@ def stuck_reason(
             f"max_num_batched_tokens={max_tokens} while enable_chunked_prefill is false, and blocks "
             f"{len(queue.waiting) - 1} requests behind it; enable chunked prefill or raise max_num_batched_tokens"
         )
+    handed_over = sum(1 for sequence in queue.waiting if sequence.computed)
+    if head.preempted and handed_over:
+        return (
+            f"{head.request.name} was preempted and needs its blocks again, but {handed_over} handed-over requests "
+            "behind it hold theirs; raise num_gpu_blocks or lower max_num_seqs"
+        )
     return f"{head.request.name} cannot be admitted"

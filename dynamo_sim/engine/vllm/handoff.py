@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, find
+from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, describe, find
 from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.queue import WaitingQueue
 from dynamo_sim.engine.vllm.sequence import Sequence, sequence_of
@@ -62,6 +62,9 @@ class VllmHandoffs:
 
     def requests(self) -> list[Request]:
         return [*self.kept, *self.destinations.requests()]
+
+    def description(self) -> str | None:
+        return describe(self.kept, self.destinations)
 
     # ------------------------------------------------------------ the prefill side
 
@@ -125,8 +128,7 @@ class VllmHandoffs:
         sequence = self.destinations.drop_reserved(request)
         if sequence is None:
             return self._drop(request)
-        self._pool.give_back(self._blocks(sequence) - sequence.table.held_blocks)
-        self._pool.release(sequence.table)
+        self._pool.abandon(sequence.table, self._blocks(sequence) - sequence.table.held_blocks)
         self.generation += 1
         return Cancelled.QUEUED
 

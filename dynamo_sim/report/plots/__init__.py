@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from dynamo_sim.records.records import FLEET, FleetRecords
 from dynamo_sim.report.decision_metrics import Series, metric_groups
+from dynamo_sim.report.plots.breakdown import draw_breakdown, draw_waterfall, request_of
 from dynamo_sim.report.plots.decisions import MAX_PANELS, draw_decisions
 from dynamo_sim.report.plots.gantt import draw_gantt
 from dynamo_sim.report.plots.latency import draw_distributions, draw_over_time
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dynamo_sim.report.tables import RunTables
 
 LATENCY_SIZE = (9.0, 5.0)
+WATERFALL_SIZE = (9.0, 3.8)
 TIMELINE_SIZE = (10.0, 9.5)
 TIMELINE_PANELS = 4
 PANEL_HEIGHT = TIMELINE_SIZE[1] / TIMELINE_PANELS
@@ -62,6 +64,23 @@ class Plots:
         ax = _one_axes(ax, LATENCY_SIZE)
         return draw_over_time(ax, self._result.columns, metric, self._result.sla, self._name)
 
+    def breakdown(self, ax: Axes | None = None) -> Axes:
+        """Mean time to the first token and mean latency by phase, of all requests and of the slowest tenth."""
+        return draw_breakdown(_one_axes(ax, LATENCY_SIZE), self._result)
+
+    def waterfall(self, request: int, ax: Axes | None = None) -> Axes:
+        """The phases of one request, one below the other, from its arrival on.
+
+        Args:
+            request: its ``index`` in ``result.requests``.
+            ax: where to draw.
+
+        Raises:
+            ValueError: no request has arrived with it.
+        """
+        found = request_of(self._result.records.requests, request)
+        return draw_waterfall(_one_axes(ax, WATERFALL_SIZE), found)
+
     def timeline(self, axes: Sequence[Axes] | np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """Request rate, workers by state, queue length and KV cache in use, over time.
 
@@ -90,10 +109,11 @@ class Plots:
     def timeline_panels(self) -> int:
         """Axes of the timeline: three, one if passes were recorded, up to three for metrics of a policy.
 
-        A second fleet has one for its workers, and one for its memory if passes were recorded.
+        A second fleet has one for its workers, one for its memory if passes were recorded, and one for what is on its
+        way between the fleets.
         """
         fleets = max(len(self._result.records.fleets), 1)
-        return 2 + fleets * (1 + has_memory(self._result)) + len(self._metrics)
+        return 1 + fleets + fleets * (1 + has_memory(self._result)) + len(self._metrics)
 
     @property
     def _name(self) -> str:
@@ -174,6 +194,7 @@ class Plots:
                 ),
             ),
             "gantt": (self._gantt_size(), 1, lambda axes: self.gantt(axes[0])),
+            "breakdown": (LATENCY_SIZE, 1, lambda axes: self.breakdown(axes[0])),
         }
         if name not in pictures:
             raise ValueError(f"no picture {name!r}; there are {', '.join(pictures)}")
@@ -191,11 +212,16 @@ class Plots:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The pictures that belong to this run: decisions if there are any, a Gantt chart if passes were recorded."""
+        """The pictures that belong to this run.
+
+        A breakdown if there are two fleets, decisions if there are any, a Gantt chart if passes were recorded.
+        """
+        handed_over = ("breakdown",) if self._result.records.is_disaggregated else ()
         decided = ("decisions",) if len(self._result.decisions) else ()
         return (
             "latency",
             "ttft_over_time",
+            *handed_over,
             "timeline",
             *decided,
             *(("gantt",) if self._result.has_passes else ()),

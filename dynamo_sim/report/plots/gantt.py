@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from dynamo_sim.records.levels import Level
 from dynamo_sim.records.lifespans import Lifespan, lifespans
+from dynamo_sim.report.plots.handoffs import draw_transfers
 from dynamo_sim.report.plots.style import (
     GREY,
     LIGHT_GREY,
     NO_PASSES,
     SKY,
     VERMILION,
-    duration_text,
     say,
     tidy,
     time_unit,
     title_and_legend,
 )
+from dynamo_sim.text import duration_text
 
 if TYPE_CHECKING:
     from dynamo_sim.report.tables import RunTables
@@ -43,7 +44,10 @@ MAX_ID = 2**40
 
 
 def draw_gantt(ax: Axes, result: RunTables, window_ms: tuple[float, float] | None) -> Axes:
-    """One row a worker. Few passes are single bars; of many, their share of short times is shown."""
+    """One row a worker. Few passes are single bars; of many, their share of short times is shown.
+
+    Of two fleets, prefill stands above decode, and a row between them has the transfers.
+    """
     start_ms, end_ms = (0.0, result.end_ms or 1.0) if window_ms is None else window_ms
     if not start_ms < end_ms:
         raise ValueError(f"the window must end after it starts, got {start_ms} to {end_ms} ms")
@@ -75,8 +79,13 @@ def draw_gantt(ax: Axes, result: RunTables, window_ms: tuple[float, float] | Non
     }
     names = np.array(sorted(lives.keys() | set(workers.tolist())), dtype=np.int64)
     unit_ms, unit = time_unit(end_ms)
-    handles = _lives(ax, lives, names, (start_ms, end_ms), unit_ms)
-    rows = np.searchsorted(names, workers)
+    places = np.arange(len(names))
+    if result.records.is_disaggregated:
+        places += names >= MAX_ID  # a row for transfers lies between the fleets
+    handles = _lives(
+        ax, lives, dict(zip(names.tolist(), places.tolist(), strict=True)), (start_ms, end_ms), unit_ms
+    )
+    rows = places[np.searchsorted(names, workers)]
     label = f"time ({unit})"
     if len(starts) <= MAX_BARS:
         _bars(ax, starts / unit_ms, ends / unit_ms, rows, kinds)
@@ -87,12 +96,35 @@ def draw_gantt(ax: Axes, result: RunTables, window_ms: tuple[float, float] | Non
         Patch(color=colour, label=name) for kind, (name, colour) in enumerate(KINDS) if (kinds == kind).any()
     ]
     ax.set_xlim(start_ms / unit_ms, end_ms / unit_ms)
-    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    ax.set_ylim(places.max(initial=0) + 0.5, -0.5)
     ticks = np.arange(0, len(names), -(-len(names) // MAX_NAMES) or 1)
     of_fleet = (
         [f"{fleet.name} " for fleet in result.records.fleets] if result.records.is_disaggregated else [""]
     )
-    ax.set_yticks(ticks, [f"{of_fleet[name // MAX_ID]}{name % MAX_ID}" for name in names[ticks].tolist()])
+    labels = {
+        int(places[at]): f"{of_fleet[names[at] // MAX_ID]}{names[at] % MAX_ID}" for at in ticks.tolist()
+    }
+    if result.records.is_disaggregated:
+        between = int((names < MAX_ID).sum())
+        of_prefill, of_decode = (
+            {
+                int(name % MAX_ID): int(place)
+                for name, place in zip(names, places, strict=True)
+                if name // MAX_ID == fleet
+            }
+            for fleet in (0, 1)
+        )
+        handles += draw_transfers(
+            ax,
+            result.records.requests,
+            between,
+            (of_prefill, of_decode),
+            (start_ms, end_ms),
+            unit_ms,
+            SAMPLES,
+        )
+        labels[between] = "transfers"
+    ax.set_yticks(list(labels), list(labels.values()))
     ax.set_xlabel(label)
     ax.set_ylabel("worker")
     tidy(ax)
@@ -153,7 +185,7 @@ def _shares(
 def _lives(
     ax: Axes,
     lives: dict[int, Lifespan],
-    names: NDArray[np.int64],
+    places: dict[int, int],
     window_ms: tuple[float, float],
     unit_ms: float,
 ) -> list[Patch]:
@@ -174,7 +206,7 @@ def _lives(
         ):
             start_ms, end_ms = max(start_ms, window_ms[0]), min(end_ms, window_ms[1])
             if start_ms < end_ms:
-                row = int(np.searchsorted(names, name))
+                row = places[name]
                 spans[state].append((row, start_ms / unit_ms, end_ms / unit_ms))
     handles = []
     for state, found in spans.items():

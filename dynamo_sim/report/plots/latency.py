@@ -20,7 +20,6 @@ from dynamo_sim.report.plots.style import (
     VERMILION,
     add_run,
     bound_line,
-    duration_text,
     earlier_handles,
     plain_log,
     say,
@@ -30,6 +29,7 @@ from dynamo_sim.report.plots.style import (
     wants_log,
 )
 from dynamo_sim.report.summary import Sla
+from dynamo_sim.text import duration_text
 
 Floats = NDArray[np.float64]
 

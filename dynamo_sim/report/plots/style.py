@@ -12,6 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
+from dynamo_sim.text import duration_text
+
 # Okabe and Ito's colours, told apart by colour-blind readers; each use also has a line style or brightness.
 BLUE, SKY, GREEN, VERMILION, ORANGE = "#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00"
 GREY, LIGHT_GREY, INK = "#7F7F7F", "#ECECEC", "#222222"
@@ -22,13 +24,6 @@ NO_PASSES = "no forward pass was recorded (scenario key report.passes)"
 
 TIME_UNITS = ((2 * 3_600_000.0, 3_600_000.0, "h"), (600_000.0, 60_000.0, "min"), (2_000.0, 1_000.0, "s"))
 
-WORDED_UNITS = (
-    (5_400_000.0, 3_600_000.0, "h"),
-    (90_000.0, 60_000.0, "min"),
-    (999.5, 1_000.0, "s"),
-    (0.0, 1.0, "ms"),
-)
-
 
 def time_unit(span_ms: float) -> tuple[float, str]:
     """The unit to count a span in: how many ms it has, and its name."""
@@ -36,13 +31,6 @@ def time_unit(span_ms: float) -> tuple[float, str]:
         if span_ms >= at_least_ms:
             return unit_ms, name
     return 1.0, "ms"
-
-
-def duration_text(value_ms: float) -> str:
-    """A time in words of three digits: ``0.512 ms``, ``48.3 ms``, ``1.25 s``, ``3.2 min``."""
-    unit_ms, name = next((unit, name) for at_least_ms, unit, name in WORDED_UNITS if value_ms >= at_least_ms)
-    value = value_ms / unit_ms
-    return f"{value:,.0f} {name}" if value >= 999.5 else f"{value:.3g} {name}"
 
 
 def literal(text: str) -> str:

@@ -15,6 +15,7 @@ from dynamo_sim.records.levels import Level
 from dynamo_sim.records.records import FleetRecords
 from dynamo_sim.report.decision_metrics import Series
 from dynamo_sim.report.plots.decisions import draw_metric, draw_target
+from dynamo_sim.report.plots.handoffs import draw_handoffs
 from dynamo_sim.report.plots.style import (
     BLUE,
     GREY,
@@ -49,8 +50,8 @@ def draw_timeline(
 ) -> None:
     """Fill two axes, one or two (`has_memory`) for each fleet, and one for each group of ``metrics``, top to bottom.
 
-    They are given the same time axis, whether or not they share it. A group of metrics comes with the name of the fleet
-    that its policy scales.
+    Two fleets have one more for what is on its way between them (`draw_handoffs`). All are given the same time axis,
+    whether or not they share it. A group of metrics comes with the name of the fleet that its policy scales.
     """
     decided_ms = float(result.decisions["at_s"].max()) * 1000.0 if len(result.decisions) else 0.0
     end_ms = max(result.end_ms, float(result.columns.arrival_ms.max(initial=0.0)), decided_ms) or 1.0
@@ -63,6 +64,8 @@ def draw_timeline(
             if name == fleet.name:
                 draw_metric(next(panels), group, result.decisions_of(name), 1000.0 / unit_ms)
     _queue(next(panels), result, end_ms, unit_ms)
+    if result.records.is_disaggregated:
+        draw_handoffs(next(panels), result, np.linspace(0.0, end_ms, SAMPLES + 1), unit_ms)
     if has_memory(result):
         for place, fleet in enumerate(fleets):
             _memory(next(panels), result, place, fleet, end_ms, unit_ms)

@@ -45,7 +45,7 @@ from dynamo_sim.scenario.autoscaler.predictive import FloorPolicy, PredictiveSca
 from dynamo_sim.scenario.autoscaler.proportional import ProportionalScaling
 from dynamo_sim.scenario.autoscaler.queue_proportional import QueueProportionalScaling
 from dynamo_sim.scenario.autoscaler.schedule import CronEntry, ScheduleScaling, TargetAt
-from dynamo_sim.scenario.autoscaler.section import Autoscaler
+from dynamo_sim.scenario.autoscaler.section import Autoscaler, FleetAutoscaler
 from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.scenario.autoscaler.step_scaling import AlarmSpec, StepScaling, StepSpec
 from dynamo_sim.scenario.autoscaler.target_tracking import TargetTrackingScaling
@@ -64,6 +64,7 @@ __all__ = [
     "FallbackBehavior",
     "FallbackSpec",
     "FixedScaling",
+    "FleetAutoscaler",
     "FloorPolicy",
     "FromManifest",
     "HistogramName",

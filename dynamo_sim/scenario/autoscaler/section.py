@@ -21,8 +21,8 @@ OWN_TIMES = {"keda": "polling_interval_s and sync_period_s", "sla": "interval_s"
 """Where policies say how often they are evaluated; for `kpa` and `dynamo_planner` that is fixed."""
 
 
-class Autoscaler(ManifestKeys):
-    """Who scales the fleet: a policy, or a manifest with the options beside it."""
+class FleetAutoscaler(ManifestKeys):
+    """Who scales one fleet: a policy, or a manifest with the options beside it."""
 
     policy: ScalingPolicy | None = None
     """The policy."""
@@ -52,7 +52,7 @@ class Autoscaler(ManifestKeys):
     """What the policy can see of the fleet, and how late."""
 
     @model_validator(mode="after")
-    def _check_autoscaler(self) -> Autoscaler:
+    def _check_autoscaler(self) -> FleetAutoscaler:
         found = list(self._conflicts())
         if found:
             raise Problems(found)
@@ -98,6 +98,36 @@ class Autoscaler(ManifestKeys):
         return ManifestScaling.model_construct(
             kind="manifest", manifest=self.manifest, name=self.name, **options
         )
+
+
+class Autoscaler(FleetAutoscaler):
+    """Who scales the fleet; where prefill and decode are separate fleets, who scales each of them."""
+
+    prefill: FleetAutoscaler | None = None
+    """Who scales the prefill fleet."""
+
+    decode: FleetAutoscaler | None = None
+    """Who scales the decode fleet."""
+
+    @property
+    def is_per_fleet(self) -> bool:
+        """Whether it says who scales each of two fleets."""
+        return self.prefill is not None or self.decode is not None
+
+    def of_fleets(self) -> dict[str, FleetAutoscaler]:
+        """Who scales which fleet, by its name; a fleet that nobody scales is left out."""
+        if not self.is_per_fleet:
+            return {"fleet": self}
+        both = {"prefill": self.prefill, "decode": self.decode}
+        return {name: section for name, section in both.items() if section is not None}
+
+    def _conflicts(self) -> Iterator[tuple[Path, str]]:
+        if not self.is_per_fleet:
+            yield from super()._conflicts()
+            return
+        for key in FleetAutoscaler.model_fields:
+            if key in self.model_fields_set:
+                yield (key,), "cannot be given beside prefill and decode; give it in one of them"
 
 
 def _called(kind: str) -> str:
