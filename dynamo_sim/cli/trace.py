@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynamo_sim.cli.arguments import given_path, given_text
@@ -15,6 +15,7 @@ from dynamo_sim.cli.exit_codes import DONE
 if TYPE_CHECKING:
     from dynamo_sim.report.trace_facts import TraceFacts
 
+TIME_UNITS = ("s", "ms", "us", "ns", "datetime")
 PERCENTILES = (50, 90, 99)
 LISTED_BAD_LINES = 5
 
@@ -57,6 +58,19 @@ def add_parser(subparsers: Any) -> None:
         metavar="N",
         help="tokens per cache block, for the share of prompts that repeats (default: the same)",
     )
+    parser.add_argument(
+        "--time-unit",
+        choices=TIME_UNITS,
+        metavar="U",
+        help=f"unit of the arrivals of a table: {', '.join(TIME_UNITS)}",
+    )
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="PART=NAME",
+        help="column of a table, such as arrival=when; may be repeated",
+    )
     parser.add_argument("--skip-bad-lines", action="store_true", help="count bad lines and go on")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
@@ -87,6 +101,8 @@ def handle(arguments: argparse.Namespace) -> int:
         arguments.block_size,
         arguments.engine_block_size,
         arguments.skip_bad_lines,
+        _columns(arguments.column),
+        arguments.time_unit,
     )
     if arguments.json:
         print(json.dumps(as_dict(facts), indent=2))
@@ -106,6 +122,25 @@ def handle(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _columns(texts: Sequence[str]) -> dict[str, str]:
+    """The columns that ``--column`` names, by what stands in them."""
+    from dynamo_sim.errors import ScenarioError
+    from dynamo_sim.scenario.suggestions import did_you_mean, listed
+    from dynamo_sim.traces.table import KNOWN_NAMES
+
+    columns = {}
+    for text in texts:
+        part, equals, name = text.partition("=")
+        if not equals or not name:
+            raise ScenarioError(f"--column: found {text!r}; must be PART=NAME, such as arrival=when")
+        if part not in KNOWN_NAMES:
+            raise ScenarioError(
+                f"--column: found {part!r}; must be one of {listed(KNOWN_NAMES)}{did_you_mean(part, KNOWN_NAMES)}"
+            )
+        columns[part] = name
+    return columns
+
+
 def _check_format(name: str) -> None:
     from dynamo_sim.errors import ScenarioError
     from dynamo_sim.scenario.suggestions import did_you_mean, listed
@@ -123,7 +158,8 @@ def describe(facts: TraceFacts, guessed: bool = False) -> Iterator[tuple[str, st
     import numpy as np
 
     yield "format", facts.format + (" (recognised by its rows)" if guessed else "")
-    yield "tokens per id", f"{facts.block_tokens:,}"
+    if facts.says_what_is_shared:
+        yield "tokens per id", f"{facts.block_tokens:,}"
     yield (
         "requests",
         f"{facts.rows:,}" + (f" ({len(facts.skipped):,} bad lines skipped)" if facts.skipped else ""),
@@ -149,6 +185,9 @@ def describe(facts: TraceFacts, guessed: bool = False) -> Iterator[tuple[str, st
         parts = [f"mean {lengths.mean():,.2f}"]
         parts += [f"p{p} {mark:,.0f}" for p, mark in zip(PERCENTILES, marks, strict=True)]
         yield name, ", ".join([*parts, f"min {lengths.min():,}", f"max {lengths.max():,}"])
+    if not facts.says_what_is_shared:
+        yield "shared prompts", "none: no column says which prompts begin alike"
+        return
     reuse = facts.reuse
     if facts.format != "mooncake-delta":
         yield "ids seen before", f"{reuse.id_share:.4f} of {reuse.ids:,}, as leading runs, in file order"

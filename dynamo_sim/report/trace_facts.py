@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dynamo_sim.errors import TraceError
 from dynamo_sim.kv.prefix import PrefixInterner
+from dynamo_sim.limits import MAX_TOKENS
 from dynamo_sim.traces.conversations import Conversations, Workflow
 from dynamo_sim.traces.detect import detect_format
 from dynamo_sim.traces.formats import TraceSource, format_named, read_trace
@@ -92,6 +93,11 @@ class TraceFacts:
         return len(self.input_tokens)
 
     @property
+    def says_what_is_shared(self) -> bool:
+        """Whether it says which prompts begin alike; all are unlike each other otherwise."""
+        return self.block_tokens < MAX_TOKENS
+
+    @property
     def span_ms(self) -> float:
         """From the first known arrival to the last; 0 where that is no time to speak of."""
         span_ms = float(self.arrivals_ms[-1]) if len(self.arrivals_ms) else 0.0
@@ -117,6 +123,8 @@ def inspect_trace(
     trace_block_size: int | None = None,
     engine_block_size: int | None = None,
     skip_bad_lines: bool = False,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str | None = None,
 ) -> TraceFacts:
     """Read a trace and take its measure.
 
@@ -126,12 +134,20 @@ def inspect_trace(
         trace_block_size: tokens an id; None for 512, or what the records say.
         engine_block_size: tokens a cache block; None for the same.
         skip_bad_lines: count bad lines instead of failing at the first.
+        columns, time_unit: of a table.
 
     Raises:
         ScenarioError, TraceError: as `read_trace`.
     """
     known = detect_format(source) if trace_format is None else format_named(trace_format)
-    content = read_trace(source, known.name, trace_block_size, skip_bad_lines=skip_bad_lines)
+    content = read_trace(
+        source,
+        known.name,
+        trace_block_size,
+        columns=columns,
+        time_unit=time_unit,
+        skip_bad_lines=skip_bad_lines,
+    )
     table = content.turns
     interner = PrefixInterner(engine_block_size or table.block_tokens)
     ids_interner = PrefixInterner(1)

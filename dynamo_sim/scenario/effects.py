@@ -240,6 +240,8 @@ EFFECTS: dict[str, Rule] = {
     "workload.records": _used,
     "workload.format": _used,
     "workload.trace_block_size": _used,
+    "workload.columns": _used,
+    "workload.time_unit": _used,
     "workload.skip_bad_lines": _used,
     "fleet.workers": _used,
     **{f"fleet.engine.{key}": rule for key, rule in _ENGINE.items()},

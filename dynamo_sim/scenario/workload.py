@@ -85,6 +85,35 @@ class SyntheticWorkload(CheckedSpec):
         )
 
 
+class TraceColumns(Spec):
+    """Names of the columns of a table; those with usual names are found without."""
+
+    arrival: str | None = None
+    """When a request arrives, in `time_unit`."""
+
+    input_tokens: str | None = None
+    """Prompt length."""
+
+    output_tokens: str | None = None
+    """Output length."""
+
+    session: str | None = None
+    """The conversation a request belongs to, for routing by session."""
+
+    priority: str | None = None
+    """Priority, for the queue of the cache-aware router."""
+
+    prefix: str | None = None
+    """Which requests begin with the same tokens: those of one text; needs prefix_tokens."""
+
+    prefix_tokens: str | None = None
+    """How many tokens those requests share, rounded down to whole trace_block_size."""
+
+    def named(self) -> dict[str, str]:
+        """The columns that were given."""
+        return {part: name for part, name in self if name is not None}
+
+
 class TraceWorkload(Spec):
     """Requests of a recorded trace (spec 08, 3 to 8)."""
 
@@ -106,6 +135,12 @@ class TraceWorkload(Spec):
 
     trace_block_size: Tokens | None = DEFAULT_BLOCK_TOKENS
     """Prompt tokens per hash id; for a format whose records say it null, or what they say."""
+
+    columns: TraceColumns | None = None
+    """Names of the columns of a table, where they are not found by themselves; only for format table."""
+
+    time_unit: Literal["s", "ms", "us", "ns", "datetime"] | None = None
+    """Unit of the arrivals of a table; null = as their values or the name of their column say."""
 
     shared_prefix_ratio: Fraction = 0.0
     """Share of every first prompt that is the same in all sessions; only for formats without ids."""
@@ -138,6 +173,10 @@ class TraceWorkload(Spec):
         if isinstance(self.path, tuple) and not self.trace_format.several_files:
             several = ", ".join(each.name for each in FORMATS if each.several_files)
             yield ("path",), f"several files are possible only for format {several}, not for {self.format}"
+        for key in ("columns", "time_unit"):
+            if getattr(self, key) is not None and not self.trace_format.takes_columns:
+                named = " or ".join(each.name for each in FORMATS if each.takes_columns)
+                yield (key,), f"is possible only for format {named}, not for {self.format}"
         if self.trace_block_size is None and self.trace_format.block_tokens is not None:
             yield ("trace_block_size",), f"found null; must be a number of tokens for format {self.format}"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from dynamo_sim.errors import TraceError
+from dynamo_sim.traces import table
 from dynamo_sim.traces.format import Sample, TraceFormat
 from dynamo_sim.traces.formats import FORMATS, TraceSource, one_by_one
 from dynamo_sim.traces.lines import TraceLines
+from dynamo_sim.traces.table_rows import is_table_file
 
 DETECTION_ROWS = 2_000
 
@@ -18,6 +20,9 @@ def detect_format(source: TraceSource) -> TraceFormat:
     Raises:
         TraceError: the file cannot be read, or only once, by who reads it after this.
     """
+    first = one_by_one(source)[0]
+    if isinstance(first, str | Path) and is_table_file(Path(first)):
+        return table.FORMAT
     sample = first_rows(source)
     return next((each for each in reversed(FORMATS) if each.recognise(sample)), FORMATS[0])
 

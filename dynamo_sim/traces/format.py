@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,14 @@ class ReadOptions:
     Attributes:
         block_tokens: tokens an id; None where the records say it and the scenario does not.
         shared_prefix_ratio, num_prefix_groups: for formats with `takes_shared_prefix`.
+        columns, time_unit: for formats with `takes_columns`: names of columns, and the unit of the arrivals.
     """
 
     block_tokens: int | None
     shared_prefix_ratio: float = 0.0
     num_prefix_groups: int = 0
+    columns: Mapping[str, str] | None = None
+    time_unit: str | None = None
 
     @property
     def given_block_tokens(self) -> int:
@@ -60,6 +63,7 @@ class TraceFormat:
         workflow_subject: what to call such requests where they cannot be used.
         is_delta: whether a row is only what its turn adds to the conversation.
         takes_shared_prefix: whether the scenario decides how much its prompts share.
+        takes_columns: whether the scenario says in which columns things stand, and in which unit its times are.
         with_script: whether a run with a scaling script takes it. The reference reads every trace as
             ``mooncake`` there (`spec 08, 2`).
     """
@@ -77,6 +81,7 @@ class TraceFormat:
     workflow_subject: str = ""
     is_delta: bool = False
     takes_shared_prefix: bool = False
+    takes_columns: bool = False
     with_script: bool = False
 
     @property

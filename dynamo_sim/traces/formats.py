@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.traces import agentic_mooncake, applied_compute, dynamo, mooncake
+from dynamo_sim.traces import agentic_mooncake, applied_compute, dynamo, mooncake, table
 from dynamo_sim.traces.conversations import Conversations, Workflow
 from dynamo_sim.traces.format import ReadOptions, TraceFormat
 from dynamo_sim.traces.lines import TraceLines
@@ -18,6 +18,7 @@ FORMATS: tuple[TraceFormat, ...] = (
     agentic_mooncake.FORMAT,
     applied_compute.FORMAT,
     dynamo.FORMAT,
+    table.FORMAT,
 )
 """All formats, in the order in which messages and documents list them. Add a format by adding it here.
 
@@ -53,6 +54,8 @@ def read_trace(
     *,
     shared_prefix_ratio: float = 0.0,
     num_prefix_groups: int = 0,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str | None = None,
     skip_bad_lines: bool = False,
 ) -> Conversations | Workflow:
     """Read a trace as it stands; its times are those of the file (except workflows, which begin at 0).
@@ -62,6 +65,7 @@ def read_trace(
         trace_format: the name of one of `FORMATS`, or an alias.
         trace_block_size: tokens an id; None for the format's own size, or for what the records say.
         shared_prefix_ratio, num_prefix_groups: for formats with `takes_shared_prefix` only.
+        columns, time_unit: for formats with `takes_columns` only.
         skip_bad_lines: leave bad lines out and list them instead of failing at the first.
 
     Raises:
@@ -78,4 +82,6 @@ def read_trace(
             f"trace format {known.name} takes one file, got {len(files)} (several: {several})"
         )
     block_tokens = known.block_tokens if trace_block_size is None else trace_block_size
-    return known.read(files, ReadOptions(block_tokens, shared_prefix_ratio, num_prefix_groups))
+    return known.read(
+        files, ReadOptions(block_tokens, shared_prefix_ratio, num_prefix_groups, columns, time_unit)
+    )

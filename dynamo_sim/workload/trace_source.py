@@ -43,6 +43,8 @@ def trace_source(spec: TraceWorkload, loop: Loop) -> WorkloadSource:
         spec.trace_block_size,
         shared_prefix_ratio=spec.shared_prefix_ratio,
         num_prefix_groups=spec.num_prefix_groups,
+        columns=None if spec.columns is None else spec.columns.named(),
+        time_unit=spec.time_unit,
         skip_bad_lines=spec.skip_bad_lines,
     )
     source: WorkloadSource
@@ -53,6 +55,12 @@ def trace_source(spec: TraceWorkload, loop: Loop) -> WorkloadSource:
         check_closed(content, spec.skip_bad_lines)
         source = SessionDriver(sessions_of(content), None, loop.cap, loop.stamp_at_take)
     else:
+        if trace_format.takes_columns and content.starts[0] is None:
+            raise TraceError(
+                "no column says when requests arrive; name it as columns.arrival, or give limits.concurrency to run "
+                "the table as a closed loop",
+                content.file,
+            )
         starts = schedule_open(content, loop.ratio, spec.skip_bad_lines)
         source = open_source(content, starts, loop.as_sessions)
     source.skipped = content.skipped

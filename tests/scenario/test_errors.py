@@ -290,7 +290,7 @@ MALFORMED = {
     "unknown-format": (
         TRACE + "  format: moncake\n",
         "x.yaml:6:11: workload.format: found 'moncake'; must be one of 'mooncake', 'mooncake-delta', "
-        "'agentic_mooncake', 'applied_compute_agentic', 'dynamo'; did you mean 'mooncake'?",
+        "'agentic_mooncake', 'applied_compute_agentic', 'dynamo', 'table'; did you mean 'mooncake'?",
     ),
     "no-trace-block": (
         TRACE + "  trace_block_size: null\n",
@@ -317,7 +317,7 @@ MALFORMED = {
     ),
     "scaling-with-another-format": (
         TRACE + "  format: mooncake-delta\nscaling: [{at_ms: 5, workers: 2}]\n",
-        "x.yaml:6:11: workload.format: found 'mooncake-delta'; must be 'mooncake' in a run with scaling",
+        "x.yaml:6:11: workload.format: found 'mooncake-delta'; must be 'mooncake' or 'table' in a run with scaling",
     ),
     "scaling-twice-at-one-time": (
         GOOD + "scaling:\n  - {at_ms: 5, workers: 2}\n  - {at_ms: 5.0, workers: 3}\n",
