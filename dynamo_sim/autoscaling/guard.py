@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import numpy as np
 from dynamo_sim.autoscaling.decision import Decision, is_number
 from dynamo_sim.autoscaling.fleet_view import FleetView, RecordingView, View
 from dynamo_sim.autoscaling.policy import adapted
-from dynamo_sim.autoscaling.user_errors import raised
-from dynamo_sim.errors import DynamoSimError, SimulationError
+from dynamo_sim.errors import SimulationError
 from dynamo_sim.limits import MAX_WORKERS
 from dynamo_sim.text import is_text, shown
+from dynamo_sim.user_code.calls import called
 
 ROUNDING = 1e-6
 """By so much, as a share, a sum of times may fall short of the shortest wait."""
@@ -91,16 +92,8 @@ class Guarded:
                 reports fits no table.
         """
         seen = RecordingView(view)
-        try:
-            answer = self.policy.decide(now_s, seen, fleet)
-        except PolicyError:
-            raise
-        except DynamoSimError as error:
-            raise PolicyError(self.name, now_s, f"failed: {error}") from error
-        except KeyboardInterrupt:  # by hand, or by a signal that ends the run
-            raise
-        except BaseException as error:
-            raise PolicyError(self.name, now_s, f"raised {raised(error)}") from error
+        failure = partial(PolicyError, self.name, now_s)
+        answer = called(failure, self.policy.decide, now_s, seen, fleet)
         if isinstance(answer, Decision):
             decision = answer if answer.values else replace(answer, values=seen.values)
         else:

@@ -1,16 +1,42 @@
-"""What a user's own code raised, in one line, with the place in their file."""
+"""Calls of a user's own code: what it raises becomes one line, with the place in their file."""
 
 from __future__ import annotations
 
 import sysconfig
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from dynamo_sim.errors import DynamoSimError
 from dynamo_sim.text import cut, shown
 
 _OURS = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")})
 MAX_LETTERS = 300
+
+
+def called(failure: Callable[[str], DynamoSimError], function: Callable[..., Any], *arguments: Any) -> Any:
+    """What ``function(*arguments)`` answers.
+
+    Args:
+        failure: makes the error of a sentence that says what the function did.
+
+    Raises:
+        DynamoSimError: the function raised anything but a KeyboardInterrupt, which comes by hand or by a signal; an
+            error that `failure` has made passes as it is.
+    """
+    try:
+        return function(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except DynamoSimError as error:
+        made = failure(f"failed: {error}")
+        if isinstance(error, type(made)):
+            raise
+        raise made from error
+    except BaseException as error:
+        raise failure(f"raised {raised(error)}") from error
 
 
 def raised(error: BaseException) -> str:
