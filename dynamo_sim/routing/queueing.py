@@ -20,6 +20,8 @@ class QueueingRouter:
     is_oblivious = False
     hears_signals = False
     reads_kv_events = False
+    reads_changes = False
+    scrape_interval_ms: float | None = None
 
     def __init__(self, waits_for_workers: bool = False) -> None:
         self.on_hold = False
@@ -68,6 +70,9 @@ class QueueingRouter:
     def freed(self, request: Request, pool: RoutedPool, now_ms: float) -> Sequence[Dispatch]:
         """Changes nothing."""
         return ()
+
+    def scrape(self, pool: RoutedPool) -> None:
+        """Looks at no worker."""
 
     def worker_joined(self, worker_id: int) -> None:
         """Workers are looked up in the pool."""

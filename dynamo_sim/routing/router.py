@@ -32,6 +32,13 @@ class RoutedPool(Protocol):
     def worker(self, worker_id: int) -> WorkerView:
         """The state of a worker that exists."""
 
+    def take_changed(self) -> Iterable[int]:
+        """Ids of the workers that may have changed since the last call in another way than by growing.
+
+        Within the step of a worker only the KV tokens that it holds change: they grow. Only for a router that
+        `reads_changes`.
+        """
+
     def take_kv_events(self) -> Iterable[tuple[int, Iterable[KvEvent]]]:
         """KV events that have become visible since the last call, by worker (`spec 06, 3.1`).
 
@@ -50,6 +57,8 @@ class Router(Protocol):
             worker of a request is known before anything runs (`spec 01, 15`), and `pick` tells it.
         hears_signals: whether `prefill_completed` and `freed` have to be called at all.
         reads_kv_events: whether the workers have to publish KV events.
+        reads_changes: whether the pool has to keep which workers have changed.
+        scrape_interval_ms: time between two calls of `scrape`; None for a router that scrapes nothing.
         on_hold: set while every request has to wait in the queue, whatever workers there are.
         queued_count: requests that wait in the queue.
     """
@@ -57,6 +66,8 @@ class Router(Protocol):
     is_oblivious: bool
     hears_signals: bool
     reads_kv_events: bool
+    reads_changes: bool
+    scrape_interval_ms: float | None
     on_hold: bool
 
     @property
@@ -83,6 +94,9 @@ class Router(Protocol):
 
     def release(self, pool: RoutedPool, now_ms: float) -> Sequence[Dispatch]:
         """Look at the queue again: a worker has become ready, a target was applied, or `on_hold` has changed."""
+
+    def scrape(self, pool: RoutedPool) -> None:
+        """Read what is to be known of the workers until the next call."""
 
     def worker_joined(self, worker_id: int) -> None:
         """A worker is active from now on."""

@@ -21,6 +21,7 @@ from dynamo_sim.routing.router import Dispatch, Router
 from dynamo_sim.routing.worker_view import WorkerView
 from dynamo_sim.serving.instant import Instant, RoundStep
 from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
+from dynamo_sim.serving.router_scrapes import RouterScrapes
 from dynamo_sim.serving.worker_metrics import TALLIES, WorkerTally
 from dynamo_sim.workload.request import Outcome, Request
 
@@ -94,6 +95,8 @@ class Pool:
         self.inbox_count = 0
         self._boundaries_ms: set[float] | None = None
         self._max_boundaries = MAX_BOUNDARIES
+        self._changed: set[int] | None = set() if router.reads_changes else None
+        self._scrapes = RouterScrapes(self, router) if router.scrape_interval_ms is not None else None
         self._publishes = router.reads_kv_events
         self._may_publish: dict[
             int, Worker
@@ -151,6 +154,22 @@ class Pool:
             if scheduler.kv_events_from_ms == math.inf:
                 del self._may_publish[worker_id]
         return taken
+
+    def take_changed(self) -> set[int]:
+        """Ids of the workers that may have changed since the last call in another way than by growing.
+
+        A worker that cannot go on is tried again at every instant, which may change its queue.
+        """
+        assert self._changed is not None
+        taken, self._changed = self._changed, set()
+        taken.update(self.fleet.idle_with_work)
+        return taken
+
+    def _note_change(self, worker_id: int) -> None:
+        if self._changed is not None:
+            self._changed.add(worker_id)
+        if self._scrapes is not None:
+            self._scrapes.arm()
 
     def _now_ms(self) -> float:
         return self.clock.now
@@ -269,6 +288,9 @@ class Pool:
             process = self.interrupted(worker_id)
             self.deliver(process, now)  # who came before stands before it
             fleet.dispatch(worker_id, request)
+            if not self.router.hears_signals:
+                request.block_names = None  # its sequence has them now
+            self._note_change(worker_id)
             self.note_dispatch(dispatch)
         return any_at_all
 
@@ -314,12 +336,14 @@ class Pool:
             self._boundaries_ms.update(step.ends_ms)
             if len(self._boundaries_ms) > self._max_boundaries:
                 self._forget_boundaries()
+        self._note_change(process.worker.id)
         if self._publishes:
             self._may_publish[process.worker.id] = process.worker
 
     def complete(self, worker: Worker, step: Step) -> list[tuple[Request, bool]]:
         """A step has ended, or took no time: the requests that ended in it, with "was rejected"."""
         ended = self.fleet.complete(worker, step, self.clock.now)
+        self._note_change(worker.id)
         if self._publishes:
             self._may_publish[worker.id] = worker
         self.note_completion(worker.id, step, ended)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamo_sim.kv.kv_events import KvEvent
+
 Ints = NDArray[np.int64]
 
 MIN_SWEPT_WORKERS = 16
@@ -66,6 +68,16 @@ class OverlapIndex:
                 del holders[block]
             elif held & bit:
                 holders[block] = held ^ bit
+
+    def follow(self, taken: Iterable[tuple[int, Iterable[KvEvent]]]) -> None:
+        """Take in the events of workers, each with its id; those of workers that do not count are passed over."""
+        for worker_id, events in taken:
+            if self.known >> worker_id & 1:
+                for event in events:
+                    if event.kind == "stored":
+                        self.store(worker_id, event.names)
+                    else:
+                        self.remove(worker_id, event.names)
 
     def depths(self, blocks: Sequence[int]) -> Depths:
         """Number of leading blocks of a prompt that each worker holds."""

@@ -40,6 +40,8 @@ class KvRouter:
 
     is_oblivious = False
     hears_signals = True
+    reads_changes = False
+    scrape_interval_ms: float | None = None
 
     def __init__(
         self,
@@ -68,6 +70,9 @@ class KvRouter:
     def pick(self, active_ids: Sequence[int]) -> int:
         """Cannot tell without the request."""
         raise NotImplementedError
+
+    def scrape(self, pool: RoutedPool) -> None:
+        """Looks at no worker."""
 
     # ------------------------------------------------------------ the workers
 
@@ -159,13 +164,7 @@ class KvRouter:
     def _look_up(self, request: Request, pool: RoutedPool, now_ms: float) -> Arrival:
         """What is cached where now; it is not looked up again when a request that waits is dispatched."""
         index = self._index
-        for worker_id, events in pool.take_kv_events():
-            if index.known >> worker_id & 1:
-                for event in events:
-                    if event.kind == "stored":
-                        index.store(worker_id, event.names)
-                    else:
-                        index.remove(worker_id, event.names)
+        index.follow(pool.take_kv_events())
         request.block_names = names = self._interner.names_of(request)
         blocks = names[: request.input_tokens // self._block_tokens]
         overlap = index.depths(blocks)
