@@ -20,6 +20,9 @@ from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.report.unserved import unserved_warnings
 from dynamo_sim.routing.build import RouterContext, build_router, build_routers
+from dynamo_sim.routing.modes.custom import CustomRouter, checked_router
+from dynamo_sim.routing.router import Router
+from dynamo_sim.scenario.routing import ScrapingSpec
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.aggregated import AggregatedServing
 from dynamo_sim.serving.controller import Controller, ScriptedTargets
@@ -43,6 +46,7 @@ def run(
     progress: Progress | None = None,
     policy: Any = None,
     *,
+    router: Any = None,
     on_workload: Callable[[int], None] | None = None,
 ) -> RunResult:
     """Simulate a scenario.
@@ -52,6 +56,8 @@ def run(
         progress: called now and then with the virtual time in ms and the number of requests that have ended.
         policy: a scaling policy of your own instead of the scenario's: any object with a method
             ``decide(now_s, view, fleet)`` (`dynamo_sim.autoscaling.Policy`).
+        router: a router of your own instead of the scenario's: any object with a method
+            ``pick(request, workers, now_ms)`` that answers the id of a worker (`dynamo_sim.routing.modes.custom`).
         on_workload: called once before time begins, with the number of requests that will arrive.
 
     Returns:
@@ -62,7 +68,16 @@ def run(
         SimulationError: the run cannot go on; the message says what is stuck and what would help.
     """
     _expect_scenario(scenario, "run()")
-    return _run(scenario, _controller(scenario, policy), progress, honour_cap=True, on_workload=on_workload)
+    if router is not None and scenario.is_disaggregated:
+        raise ScenarioError("router: is not possible with a prefill and a decode fleet, which have one each")
+    return _run(
+        scenario,
+        _controller(scenario, policy),
+        progress,
+        honour_cap=True,
+        router=router,
+        on_workload=on_workload,
+    )
 
 
 def _expect_scenario(given: Any, who: str) -> None:
@@ -151,11 +166,12 @@ def _run(
     controller: Controller | None,
     progress: Progress | None,
     honour_cap: bool,
+    router: Any = None,
     on_workload: Callable[[int], None] | None = None,
 ) -> RunResult:
     """Build everything, run it, sum it up."""
     limits, engines = scenario.limits, [fleet.engine for fleet in scenario.fleets.values()]
-    single = _is_single(scenario, controller)
+    single = router is None and _is_single(scenario, controller)
     source = build_source(
         scenario.workload,
         engine_block_size=engines[0].block_size,
@@ -169,7 +185,7 @@ def _run(
     if on_workload is not None:
         on_workload(source.total)
     cap_ms = None if source.ignores_cap else limits.max_sim_time_ms
-    run = _Run(scenario, controller, source, cap_ms, progress)
+    run = _Run(scenario, controller, source, cap_ms, progress, router)
     serving = (
         run.disaggregated() if scenario.is_disaggregated else run.single() if single else run.aggregated()
     )
@@ -195,7 +211,7 @@ def _is_single(scenario: Scenario, controller: Controller | None) -> bool:
         not scenario.is_disaggregated
         and scenario.fleet.workers == 1
         and controller is None
-        and scenario.routing.mode != "kv_router"
+        and scenario.routing.mode not in ("kv_router", "custom")
     )
 
 
@@ -214,6 +230,7 @@ class _Run:
         source: WorkloadSource,
         cap_ms: float | None,
         progress: Progress | None,
+        router: Any = None,
     ) -> None:
         self.records = RunRecords()
         self.timings: list[PassTiming] = []
@@ -222,6 +239,7 @@ class _Run:
         self._source = source
         self._cap_ms = cap_ms
         self._progress = progress
+        self._own_router = router
         self._max_passes = scenario.limits.max_stretch_passes
         first = next(iter(scenario.fleets.values()))
         self._interner = PrefixInterner(first.engine.block_size)
@@ -246,7 +264,7 @@ class _Run:
             self._fleet("fleet"),
             self._source,
             self._collector("fleet"),
-            router=build_router(self._scenario.routing, self._router_context("fleet")),
+            router=self._router(),
             controller=self._controller,
             options=self._options("fleet"),
             max_passes=self._max_passes,
@@ -303,6 +321,14 @@ class _Run:
         gpus = self._scenario.fleets[name].engine.gpus_per_worker
         return Collector(self._scenario.report.passes, self.records, name, gpus)
 
+    def _router(self) -> Router:
+        """The router of the scenario, or the user's own object, which sees the workers as the scenario's would."""
+        spec, own, context = self._scenario.routing, self._own_router, self._router_context("fleet")
+        if own is None:
+            return build_router(spec, context)
+        interval_ms = spec.scrape_interval_ms if isinstance(spec, ScrapingSpec) else None
+        return CustomRouter(checked_router(own), type(own).__name__, context, interval_ms)
+
     def _router_context(self, name: str) -> RouterContext:
         controller = self._controller
         return RouterContext(
@@ -311,6 +337,7 @@ class _Run:
             self._scenario.seed,
             waits_for_workers=controller is not None and controller.waits_for_workers,
             stream="routing" if name == "fleet" else f"routing/{name}",
+            folder=self._scenario.folder,
         )
 
     def _options(self, name: str) -> PoolOptions:

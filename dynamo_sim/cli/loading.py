@@ -47,7 +47,7 @@ def load(file: str, overrides: Sequence[str] = (), varied: Sequence[str] = ()) -
 def load_and_build(
     file: str, overrides: Sequence[str] = (), varied: Sequence[str] = ()
 ) -> tuple[Scenario, list[str]]:
-    """`load`, and the scaling policy as well.
+    """`load`, and the scaling policy and a router of the user as well.
 
     Returns:
         The scenario, and what there is to say about the policy.
@@ -56,6 +56,12 @@ def load_and_build(
         ScenarioError: one of them cannot be used; each problem begins with its place.
     """
     scenario = load(file, overrides, varied)
+    routing = scenario.routing
+    if routing.mode == "custom":
+        from dynamo_sim.routing.modes.custom import load_router
+
+        with naming(file, overrides, varied, "routing.class"):
+            load_router(routing.class_, routing.options, scenario.folder)
     if scenario.autoscaler is None:
         return scenario, []
     from dynamo_sim.autoscaling.build import build_autoscaler

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from dynamo_sim.cli.loading import naming
@@ -23,7 +24,8 @@ def run_for_command(scenario: Scenario, file: str, label: str, quiet: bool = Fal
     """
     from dynamo_sim.simulation import run
 
-    with naming(file):
+    # What a policy or router of the user prints is no part of a command's own output, which may be JSON.
+    with naming(file), redirect_stdout(sys.stderr):
         if quiet or not sys.stderr.isatty():
             return run(scenario)
         from dynamo_sim.cli.progress import RunProgress

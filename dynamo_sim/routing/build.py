@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo_sim.routing.context import RouterContext
 from dynamo_sim.routing.kv.build import build_decode_router, build_kv_router, build_prefill_router
+from dynamo_sim.routing.modes.custom import build_custom_router
+from dynamo_sim.routing.modes.endpoint_picker import EndpointPicker
+from dynamo_sim.routing.modes.least_loaded import LeastLoaded
+from dynamo_sim.routing.modes.power_of_two_choices import PowerOfTwoChoices
+from dynamo_sim.routing.modes.prefix_hash import PrefixHash
+from dynamo_sim.routing.modes.random_choice import RandomChoice
+from dynamo_sim.routing.modes.session_affinity import SessionAffinity
 from dynamo_sim.routing.round_robin import RoundRobin
 from dynamo_sim.routing.router import Router
 
@@ -20,6 +27,13 @@ _Maker = Callable[[Any, RouterContext], Router]
 _MAKERS: dict[str, _Maker] = {
     "round_robin": lambda spec, context: RoundRobin(context.waits_for_workers),
     "kv_router": build_kv_router,
+    "least_loaded": LeastLoaded,
+    "power_of_two_choices": PowerOfTwoChoices,
+    "random": lambda spec, context: RandomChoice(context),
+    "prefix_hash": PrefixHash,
+    "session_affinity": SessionAffinity,
+    "endpoint_picker": EndpointPicker,
+    "custom": build_custom_router,
 }
 """How routers are made, by the mode of their section."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamo_sim.kv.prefix import PrefixInterner
@@ -21,6 +22,7 @@ class RouterContext:
         seed: seed of the run.
         waits_for_workers: whether requests wait where no worker is active.
         stream: begins the names of the streams that it draws from.
+        folder: of the scenario, where classes of the user are searched first; None for none.
     """
 
     engine: EngineArgs
@@ -28,3 +30,4 @@ class RouterContext:
     seed: int = 0
     waits_for_workers: bool = False
     stream: str = "routing"
+    folder: Path | None = None

@@ -10,9 +10,13 @@ from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
+from dynamo_sim.scenario.routing import Routing
 from dynamo_sim.scenario.sections import Fleet, Limits, ScalingStep, Sla
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 from dynamo_sim.traces.formats import FORMATS
+
+MODES_OF_TWO_FLEETS = ("round_robin", "kv_router", "random")
+"""Routing modes of a prefill and a decode fleet; the others look at workers, which hold more than they tell there."""
 
 
 class Sections(Protocol):
@@ -23,6 +27,9 @@ class Sections(Protocol):
     autoscaler: Autoscaler | None
     limits: Limits
     sla: Sla
+
+    @property
+    def routing(self) -> Routing: ...
 
     @property
     def prefill(self) -> Fleet | None: ...
@@ -117,6 +124,12 @@ def _fleet_conflicts(name: str, fleet: Fleet) -> Iterator[tuple[Path, str]]:
 
 def _pair_conflicts(scenario: Sections) -> Iterator[tuple[Path, str]]:
     """What a prefill and a decode fleet must have in common (spec 07, 2)."""
+    if scenario.routing.mode not in MODES_OF_TWO_FLEETS:
+        possible = ", ".join(map(repr, MODES_OF_TWO_FLEETS))
+        yield (
+            ("routing", "mode"),
+            f"found {scenario.routing.mode!r}; must be one of {possible} where prefill and decode are separate fleets",
+        )
     prefill, decode = (fleet.engine for fleet in scenario.fleets.values())
     for name, engine in (("prefill", prefill), ("decode", decode)):
         if engine.engine_type == "trtllm":

@@ -12,6 +12,7 @@ from dynamo_sim.scenario.autoscaler.section import FleetAutoscaler
 from dynamo_sim.scenario.base import Spec
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.routing import KvRouting
+from dynamo_sim.scenario.routing_effects import draws_at_random, idle_routing_keys, routing_remarks
 from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.scenario.workload import TraceWorkload
 
@@ -90,12 +91,13 @@ def _prefix_groups(scenario: Scenario) -> str | None:
 
 
 def _seed(scenario: Scenario) -> str | None:
-    """Generated loads, startups by a distribution and the times of scrapes are drawn."""
+    """Generated loads, startups by a distribution, the times of scrapes and many routers are drawn."""
     is_scraped = any(not autoscaler.metrics.perfect for autoscaler in scenario.autoscalers.values())
     is_random = (
         isinstance(scenario.workload, GeneratedWorkload)
         or any(fleet.startup is not None for fleet in scenario.fleets.values())
         or is_scraped
+        or draws_at_random(scenario)
     )
     return None if is_random else "nothing in this scenario is random"
 
@@ -281,13 +283,8 @@ def _idle_keys(scenario: Scenario) -> Iterator[tuple[str, str]]:
                     yield name + key.removeprefix("fleet"), reason
         elif (reason := rule(scenario)) is not None:
             yield key, reason
-    routing = scenario.routing
-    if isinstance(routing, KvRouting):
-        policy_is_the_engine_s = any(
-            fleet.engine.router_queue_policy is not None for fleet in scenario.fleets.values()
-        )
-        for key, reason in routing.without_effect(policy_is_the_engine_s):
-            yield f"routing.{key}", reason
+    for key, reason in idle_routing_keys(scenario):
+        yield f"routing.{key}", reason
     for place, autoscaler in _autoscalers(scenario):
         if autoscaler.kind in ("fixed", "schedule"):
             yield f"{place}.period_s", f"not used by the policy {autoscaler.kind!r}, which knows its times"
@@ -339,6 +336,7 @@ def _remarks(scenario: Scenario) -> Iterator[str]:
                 yield (
                     f"{name}.engine.{key}: counts in the GPUs of a worker only; pass durations do not depend on it"
                 )
+    yield from routing_remarks(scenario)
     if scenario.prefill is not None:
         engine = scenario.prefill.engine
         missing = [

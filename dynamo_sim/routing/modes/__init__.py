@@ -1,0 +1,1 @@
+"""Routing modes that the reference does not have, and those of users."""
