@@ -29,6 +29,24 @@ def synthetic(
     }
 
 
+def two_fleets(requests: int, prefill: int, decode: int, interval_ms: float, **engine: Any) -> Case:
+    """Requests of 2048/256 on a prefill and a decode fleet, with 128 kB of KV a token sent at 25 GB/s."""
+    engine = {"block_size": 64, "num_gpu_blocks": 16384, **engine}
+    case = synthetic(requests, 2048, 256, 1, interval_ms)
+    return {
+        "workload": case["workload"],
+        "prefill": {
+            **engine,
+            "worker_type": "prefill",
+            "kv_bytes_per_token": 131072,
+            "kv_transfer_bandwidth": 25.0,
+        },
+        "decode": {**engine, "worker_type": "decode"},
+        "prefill_workers": prefill,
+        "decode_workers": decode,
+    }
+
+
 def pressure(requests: int = 4000) -> Case:
     """Prompts and answers of mixed length in pools that hold about forty of them: preemptions all the time."""
     draw = random.Random("pressure")
@@ -72,6 +90,11 @@ LOADS = {
     "decode-512-512": lambda: synthetic(10_000, 512, 512, 16, 5.0),
     "decode-4096-256": lambda: synthetic(20_000, 4096, 256, 16, 10.0),
     "fleet-of-100": lambda: synthetic(100_000, 256, 64, 100, 1.0),
+    "disagg-4-12": lambda: two_fleets(10_000, 4, 12, 25.0),
+    "disagg-100-300": lambda: two_fleets(30_000, 100, 300, 1.0),
+    "disagg-sglang-4-12": lambda: two_fleets(
+        10_000, 4, 12, 25.0, engine_type="sglang", block_size=16, num_gpu_blocks=65536
+    ),
     "pressure": pressure,
     "requests-10k": lambda: synthetic(10_000, 256, 64, 8, 12.0),
     "requests-100k": lambda: synthetic(100_000, 256, 64, 8, 12.0),

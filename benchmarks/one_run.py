@@ -35,12 +35,14 @@ def reference(case: dict[str, Any]) -> tuple[float, dict[str, Any]]:
     import dynamo._core as core
 
     workload = dict(case["workload"])
-    engine = core.MockEngineArgs(**case["engine"])
-    common = {
-        "extra_engine_args": engine,
-        "num_workers": case["workers"],
-        "router_mode": case.get("router_mode", "round_robin"),
-    }
+    common: dict[str, Any] = {"router_mode": case.get("router_mode", "round_robin")}
+    for key, engine, count in (
+        ("engine", "extra_engine_args", "workers"),
+        ("prefill", "prefill_engine_args", "prefill_workers"),
+        ("decode", "decode_engine_args", "decode_workers"),
+    ):
+        if key in case:
+            common |= {engine: core.MockEngineArgs(**case[key]), f"num_{count}": case[count]}
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "trace.jsonl")
         if workload.pop("kind") == "trace":
