@@ -107,6 +107,16 @@ def _router_config(core: Any, given: dict[str, Any], folder: Path) -> Any:
     return core.KvRouterConfig(**values)
 
 
+def _fleets(core: Any, case: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Engine arguments and numbers of workers of one fleet or two, as keywords of the reference, in its order."""
+    if "engine" in case:
+        engine = _engine_args(core, case["engine"], folder)
+        return {"extra_engine_args": engine, "num_workers": case.get("workers", 1)}
+    sides = ("prefill", "decode")
+    fleets = {f"{side}_engine_args": _engine_args(core, case[side], folder) for side in sides}
+    return fleets | {f"num_{side}_workers": case.get(f"{side}_workers", 1) for side in sides}
+
+
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -132,8 +142,7 @@ def _ask(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     common["router_mode"] = case.get("router_mode", "round_robin")
     if case.get("router") is not None:
         common["router_config"] = _router_config(core, case["router"], folder)
-    engine = _engine_args(core, case["engine"], folder)
-    workers = case.get("workers", 1)
+    fleets = _fleets(core, case, folder)
     trace = folder / "trace.jsonl"
     if is_trace:
         trace.write_text("".join(json.dumps(record) + "\n" for record in workload["records"]))
@@ -142,15 +151,15 @@ def _ask(case: dict[str, Any], folder: Path) -> dict[str, Any]:
         planner = CasePlanner(case.get("scaling", []), case.get("poll_ms"))
         bridge_type = core.PlannerReplayBridge
         if is_trace:
-            bridge = bridge_type(str(trace), engine, workers, **common, trace_block_size=block_size)
+            make = bridge_type if "engine" in case else bridge_type.create_disagg
+            bridge = make(str(trace), *fleets.values(), **common, trace_block_size=block_size)
         else:
-            bridge = bridge_type.from_synthetic(
-                extra_engine_args=engine, num_workers=workers, **common, **workload
-            )
+            make = bridge_type.from_synthetic if "engine" in case else bridge_type.from_synthetic_disagg
+            bridge = make(**fleets, **common, **workload)
         report = _plain(bridge.run(planner))
         return {"report": report, "requests": None, "ticks": _plain(planner.ticks)}
     rows_path = folder / "rows.jsonl"
-    common |= {"extra_engine_args": engine, "num_workers": workers}
+    common |= fleets
     if is_trace:
         report = core.run_mocker_trace_replay(
             [str(trace)],

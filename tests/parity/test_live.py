@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.parity import random_router_cases
+from tests.parity import random_disaggregated, random_router_cases
 from tests.parity.answer import answer
 from tests.parity.compare import differences
 from tests.parity.random_cases import build
@@ -49,6 +49,26 @@ def test_random_cases_get_the_reference_s_answers(reference: Reference) -> None:
             tally["error" if "error" in expected else "equal"] += 1
     assert not differing, "\n".join(differing)
     assert tally["equal"] >= COUNT * 0.8, tally
+
+
+@pytest.mark.live
+def test_random_cases_with_two_fleets_get_the_reference_s_answers(reference: Reference) -> None:
+    differing = []
+    tally: Counter[str] = Counter()
+    for index in range(COUNT):
+        case = random_disaggregated.build(SEED, index)
+        actual = answer(case)
+        expected = reference.answer(case)
+        if expected is None:  # small pools make it hang; here that is an error
+            tally["no answer"] += 1
+        elif found := differences(expected, actual):
+            differing.append(f"{case['name']}: {found[0]} ({len(found)} differences)")
+        else:
+            tally["error" if "error" in expected else "equal"] += 1
+        if actual != answer(case, max_stretch_passes=1) and "error" not in actual:
+            differing.append(f"{case['name']}: another answer without stretches")
+    assert not differing, "\n".join(differing)
+    assert tally["equal"] >= COUNT * 0.7, tally
 
 
 @pytest.mark.live

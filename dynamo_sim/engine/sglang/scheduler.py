@@ -95,10 +95,10 @@ class SglangScheduler:
         self._note_admission = Request.note_decode_admission if decodes_only else Request.note_admission
         self._in_lockstep = sampler is None
         self._capped = capped
+        self.lower_tiers = None
         # Every pass lowers the ratio, also one without progress. Only in a queue sorted by prefix can an arrival
         # end a row of such passes and meet the ratio they have left.
         # The releases and activations of handoffs can end one, too.
-        self.lower_tiers = None
         self.retries_matter = self.queue.by_prefix or stage is not Stage.AGGREGATED
         self.gaps = tokens.gaps
         self.records_stats = False
