@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -152,14 +152,64 @@ class Destinations(Generic[E]):
         return [entry.request for entry in (*self.pending, *self.reserved.values())]
 
 
-def describe(kept: Collection[Request], destinations: Destinations[E]) -> str | None:
-    """What a worker keeps, and what waits there, for a person; None for nothing."""
-    counts = {
-        "prompts are kept for decode workers": len(kept),
-        "destinations wait for room": len(destinations.pending),
-        "destinations have room and wait for their KV": len(destinations.reserved),
-    }
-    return ", ".join(f"{count} {what}" for what, count in counts.items() if count) or None
+class Handoffs(Generic[E]):
+    """What the engines share of `HandoffCommands`: how room is set aside, and given up, is for each of them to say.
+
+    Args:
+        queued: counts destinations, as requests that wait for decoding.
+
+    Attributes:
+        kept: sequences whose prompts are computed and whose KV is kept, by request.
+        destinations: pending and reserved ones.
+        generation: counts the changes of capacity: ends, preemptions, releases, and the like (`spec 07, 5.3`).
+    """
+
+    def __init__(self, queued: Lengths) -> None:
+        self.kept: dict[Request, E] = {}
+        self.destinations: Destinations[E] = Destinations(queued)
+        self.generation = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.kept or self.destinations.pending or self.destinations.reserved)
+
+    @property
+    def attempt_is_due(self) -> bool:
+        return bool(self.destinations.pending) and self.destinations.is_due(self.generation)
+
+    def requests(self) -> list[Request]:
+        return [*self.kept, *self.destinations.requests()]
+
+    def description(self) -> str | None:
+        counts = {
+            "prompts are kept for decode workers": len(self.kept),
+            "destinations wait for room": len(self.destinations.pending),
+            "destinations have room and wait for their KV": len(self.destinations.reserved),
+        }
+        return ", ".join(f"{count} {what}" for what, count in counts.items() if count) or None
+
+    def attempt(self) -> Reserved | None:
+        if not self.destinations.pending:
+            return None
+        return self.destinations.attempt(self.generation, self._set_aside)
+
+    def cancel_source(self, request: Request) -> Cancelled:
+        if request in self.kept:
+            self.release_source(request)
+            return Cancelled.KEPT
+        return self._drop(request)
+
+    def release_source(self, request: Request) -> None:
+        """Give up the KV that is kept for a request."""
+        raise NotImplementedError
+
+    def _set_aside(self, entry: E) -> int | None:
+        """Set room aside for the prompt of a destination: its missing tokens, or None for no room."""
+        raise NotImplementedError
+
+    def _drop(self, request: Request) -> Cancelled:
+        """Take out a request that waits or runs."""
+        raise NotImplementedError
 
 
 def find(entries: Iterable[E], request: Request) -> E | None:

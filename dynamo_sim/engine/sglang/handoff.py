@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, describe, find
+from dynamo_sim.engine.handoff import Cancelled, Handoffs, find
 from dynamo_sim.engine.sglang import memory
 from dynamo_sim.engine.sglang.batch import RunningBatch
 from dynamo_sim.engine.sglang.queue import WaitingQueue
@@ -15,7 +15,7 @@ from dynamo_sim.kv.radix_cache import RadixCache
 from dynamo_sim.workload.request import Request
 
 
-class SglangHandoffs:
+class SglangHandoffs(Handoffs[SglangSequence]):
     """Sources a prefill worker keeps, and destinations of a decode worker.
 
     Args:
@@ -24,10 +24,7 @@ class SglangHandoffs:
         interner: names the pages of prompts.
 
     Attributes:
-        kept: sequences whose prompts are computed and whose slots are kept, by request.
-        destinations: pending and reserved ones.
         ready: activated sequences that wait for a place in the batch.
-        generation: counts the changes of capacity: ends, retractions, releases, and the like (`spec 07, 5.3`).
     """
 
     def __init__(
@@ -38,10 +35,8 @@ class SglangHandoffs:
         tokens: TokenLog,
         interner: PrefixInterner,
     ) -> None:
-        self.kept: dict[Request, SglangSequence] = {}
-        self.destinations: Destinations[SglangSequence] = Destinations(queue.returned)
+        super().__init__(queue.returned)
         self.ready: deque[SglangSequence] = deque()
-        self.generation = 0
         self._batch = batch
         self._queue = queue
         self._cache = cache
@@ -49,19 +44,9 @@ class SglangHandoffs:
         self._interner = interner
 
     @property
-    def is_empty(self) -> bool:
-        return not (self.kept or self.destinations.pending or self.destinations.reserved)
-
-    @property
     def goes_first(self) -> bool:
         """Whether handed-over requests wait for a place, or destinations for room: then no prompt is computed."""
         return bool(self.ready or self.destinations.pending)
-
-    def requests(self) -> list[Request]:
-        return [*self.kept, *self.destinations.requests()]
-
-    def description(self) -> str | None:
-        return describe(self.kept, self.destinations)
 
     # ------------------------------------------------------------ the prefill side
 
@@ -89,12 +74,6 @@ class SglangHandoffs:
         memory.release(self._cache, sequence, by_page=not sequence.is_new)
         self.generation += 1
 
-    def cancel_source(self, request: Request) -> Cancelled:
-        if request in self.kept:
-            self.release_source(request)
-            return Cancelled.KEPT
-        return self._drop(request)
-
     # ------------------------------------------------------------ the decode side
 
     def reserve_destination(self, request: Request) -> bool:
@@ -105,15 +84,6 @@ class SglangHandoffs:
         sequence.handed_over = True
         self.destinations.accept(sequence)
         return True
-
-    @property
-    def attempt_is_due(self) -> bool:
-        return self.destinations.is_due(self.generation)
-
-    def attempt(self) -> Reserved | None:
-        if not self.destinations.pending:
-            return None
-        return self.destinations.attempt(self.generation, self._set_aside)
 
     def activate_destination(self, request: Request) -> None:
         sequence = self.destinations.reserved.pop(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynamo_sim.engine.handoff import Cancelled, Destinations, Reserved, describe, find
+from dynamo_sim.engine.handoff import Cancelled, Handoffs, find
 from dynamo_sim.engine.vllm.batch import RunningBatch
 from dynamo_sim.engine.vllm.queue import WaitingQueue
 from dynamo_sim.engine.vllm.sequence import Sequence, sequence_of
@@ -15,7 +15,7 @@ from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.workload.request import Request
 
 
-class VllmHandoffs:
+class VllmHandoffs(Handoffs[Sequence]):
     """Sources a prefill worker keeps, and destinations of a decode worker.
 
     Args:
@@ -25,10 +25,7 @@ class VllmHandoffs:
         engine_type: "vllm"; the reference does not hand over for others.
 
     Attributes:
-        kept: sequences whose prompts are computed and whose blocks are kept, by request.
-        destinations: pending and reserved ones.
         cancel_parked: forgets a request whose blocks come from a lower cache tier; whether there was one.
-        generation: counts the changes of capacity: ends, preemptions, releases, and the like (`spec 07, 5.3`).
     """
 
     def __init__(
@@ -40,9 +37,7 @@ class VllmHandoffs:
         max_sequences: int,
         engine_type: str,
     ) -> None:
-        self.kept: dict[Request, Sequence] = {}
-        self.destinations: Destinations[Sequence] = Destinations(queue.returned)
-        self.generation = 0
+        super().__init__(queue.returned)
         self.cancel_parked: Callable[[Request], bool] = lambda request: False
         self._batch = batch
         self._queue = queue
@@ -52,19 +47,9 @@ class VllmHandoffs:
         self._engine_type = engine_type
 
     @property
-    def is_empty(self) -> bool:
-        return not (self.kept or self.destinations.pending or self.destinations.reserved)
-
-    @property
     def holds_blocks(self) -> bool:
         """Whether blocks are held here for requests that are neither waiting nor running."""
         return bool(self.kept or self.destinations.reserved)
-
-    def requests(self) -> list[Request]:
-        return [*self.kept, *self.destinations.requests()]
-
-    def description(self) -> str | None:
-        return describe(self.kept, self.destinations)
 
     # ------------------------------------------------------------ the prefill side
 
@@ -87,12 +72,6 @@ class VllmHandoffs:
         self._pool.release(self.kept.pop(request).table)
         self.generation += 1
 
-    def cancel_source(self, request: Request) -> Cancelled:
-        if request in self.kept:
-            self.release_source(request)
-            return Cancelled.KEPT
-        return self._drop(request)
-
     # ------------------------------------------------------------ the decode side
 
     def reserve_destination(self, request: Request) -> bool:
@@ -102,15 +81,6 @@ class VllmHandoffs:
             return False
         self.destinations.accept(sequence)
         return True
-
-    @property
-    def attempt_is_due(self) -> bool:
-        return bool(self.destinations.pending) and self.destinations.is_due(self.generation)
-
-    def attempt(self) -> Reserved | None:
-        if not self.destinations.pending:
-            return None
-        return self.destinations.attempt(self.generation, self._set_aside)
 
     def activate_destination(self, request: Request) -> None:
         sequence = self.destinations.drop_reserved(request)
