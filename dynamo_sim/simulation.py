@@ -21,6 +21,7 @@ from dynamo_sim.report.summary import summarise
 from dynamo_sim.report.unserved import unserved_warnings
 from dynamo_sim.routing.build import RouterContext, build_router, build_routers
 from dynamo_sim.routing.modes.custom import CustomRouter, checked_router
+from dynamo_sim.routing.recorded import recorded
 from dynamo_sim.routing.router import Router
 from dynamo_sim.scenario.routing import ScrapingSpec
 from dynamo_sim.scenario.specs import Scenario
@@ -264,7 +265,7 @@ class _Run:
             self._fleet("fleet"),
             self._source,
             self._collector("fleet"),
-            router=self._router(),
+            router=self._recorded(self._router(), "fleet"),
             controller=self._controller,
             options=self._options("fleet"),
             max_passes=self._max_passes,
@@ -280,7 +281,9 @@ class _Run:
         prefill, names = self._scenario.fleets["prefill"].engine, ("prefill", "decode")
         routers = build_routers(self._scenario.routing, *map(self._router_context, names))
         first, second = (
-            SideParts(self._fleet(name), router, self._collector(name), self._options(name))
+            SideParts(
+                self._fleet(name), self._recorded(router, name), self._collector(name), self._options(name)
+            )
             for name, router in zip(names, routers, strict=True)
         )
         serving = DisaggregatedServing(
@@ -328,6 +331,10 @@ class _Run:
             return build_router(spec, context)
         interval_ms = spec.scrape_interval_ms if isinstance(spec, ScrapingSpec) else None
         return CustomRouter(checked_router(own), type(own).__name__, context, interval_ms)
+
+    def _recorded(self, router: Router, name: str) -> Router:
+        """A router of a fleet, whose decisions are recorded if the scenario wants them."""
+        return recorded(router, name, self.records.routing) if self._scenario.report.routing else router
 
     def _router_context(self, name: str) -> RouterContext:
         controller = self._controller

@@ -27,6 +27,8 @@ ROWS = (
     ("E2E p99 (ms)", "p99_e2e_latency_ms", "{:,.1f}"),
     ("output tokens/s", "output_throughput_tok_s", "{:,.1f}"),
     ("reused at 1st admission", "first_admission_prefix_cache_reused_ratio", "{:.1%}"),
+    ("router hit rate", "routing_hit_rate", "{:.1%}"),
+    ("load, most / mean", "load_imbalance", "{:,.2f}"),
     ("duration (s)", "duration_ms", "{:,.2f}"),
     ("peak workers", "peak_workers", "{:,.0f}"),
     ("mean workers", "mean_workers", "{:,.1f}"),

@@ -9,6 +9,7 @@ from dynamo_sim.engine.gaps import GapLog
 from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.records.fleet_changes import FleetChange
 from dynamo_sim.records.readings import Reading
+from dynamo_sim.records.routing import RoutingDecision
 from dynamo_sim.workload.request import Request
 
 FLEET = "fleet"
@@ -58,6 +59,7 @@ class RunRecords:
         end_ms: the last instant that was handled.
         single_worker: whether the one-worker runtime of `spec 01, 13` ran (rows then name no worker or session).
         decisions: one row an evaluation of an autoscaler, in order.
+        routing: decisions of the routers, in order; none where they are not recorded.
         readings: units and thresholds of the values in the decisions, where the policies say.
         warnings: what a reader of the results has to know, one sentence each.
     """
@@ -68,6 +70,7 @@ class RunRecords:
     end_ms: float = 0.0
     single_worker: bool = False
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    routing: list[RoutingDecision] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 

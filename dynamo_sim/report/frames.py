@@ -13,6 +13,7 @@ from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.fleet_changes import FleetChange
 from dynamo_sim.records.phases import is_handed_over
 from dynamo_sim.records.records import FleetRecords, RunRecords
+from dynamo_sim.records.routing import RoutingDecision
 
 UNFINISHED = "unfinished"
 """The outcome of a request that had neither been completed nor rejected when the run ended."""
@@ -120,6 +121,25 @@ def _changes_frame(changes: Sequence[FleetChange]) -> pd.DataFrame:
             "worker_ids": pd.Series([c.worker_ids for c in changes], dtype=object),
         }
     )
+
+
+def routing_frame(decisions: Sequence[RoutingDecision]) -> pd.DataFrame:
+    """One row a decision of a router, in order.
+
+    Columns: ``at_ms``; ``fleet``, where there are two; ``index`` of the request and its ``worker_id``; ``router_ms``,
+    its time in the router's queue; ``hit_rate``, NaN where the router does not know; and what it weighed, each a tuple
+    with one value for each worker of the tuple ``worker_ids``.
+    """
+    frame = pd.DataFrame({"at_ms": np.array([d.at_ms for d in decisions], dtype=np.float64)})
+    if len({d.fleet for d in decisions}) > 1:
+        frame["fleet"] = pd.array([d.fleet for d in decisions], dtype="string")
+    frame["index"] = np.array([d.request.index for d in decisions], dtype=np.int64)
+    frame["worker_id"] = np.array([d.worker_id for d in decisions], dtype=np.int64)
+    frame["router_ms"] = np.array([d.waited_ms for d in decisions], dtype=np.float64)
+    frame["hit_rate"] = _numbers([d.hit_rate for d in decisions])
+    for name in dict.fromkeys(name for decision in decisions for name in decision.terms):
+        frame[name] = pd.Series([tuple(d.terms.get(name, ())) for d in decisions], dtype=object)
+    return frame
 
 
 _COUNTS = ("current", "desired", "stabilised", "target")

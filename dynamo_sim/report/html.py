@@ -39,6 +39,7 @@ CAPTIONS = {
     "breakdown": "Where the time goes",
     "timeline": "What the fleet went through",
     "decisions": "What was decided",
+    "routing": "What the router did",
     "gantt": "What each worker did",
 }
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "dynamo-sim"
 REQUEST_FORMATS = ("parquet", "csv")
-PICTURES = ("latency", "ttft_over_time", "breakdown", "timeline", "decisions", "gantt")
+PICTURES = ("latency", "ttft_over_time", "breakdown", "timeline", "decisions", "routing", "gantt")
 OUR_FILES = (
     "summary.json",
     "meta.json",
@@ -29,7 +29,7 @@ OUR_FILES = (
     "fleet.csv",
     "decisions.csv",
     "breakdown.csv",
-    *(f"{table}.{name}" for table in ("requests", "passes") for name in REQUEST_FORMATS),
+    *(f"{table}.{name}" for table in ("requests", "passes", "routing") for name in REQUEST_FORMATS),
     *(f"{name}.png" for name in PICTURES),
 )
 """All names a result may have in its directory."""
@@ -42,7 +42,7 @@ def save_result(
     requests_format: str | None = None,
     drafts: Drafts | None = None,
 ) -> list[Path]:
-    """Write summary, requests, passes (if recorded), changes of the fleet, decisions (if any), scenario, pictures.
+    """Write summary, requests, passes and routing (if recorded), fleet, decisions (if any), scenario, pictures.
 
     Where there are two fleets, the phases of requests (`breakdown_frame`) too.
 
@@ -97,6 +97,9 @@ def _write(result: RunTables, directory: Path, target: Path, plots: bool, reques
     _write_frame(directory / f"requests.{requests_format}", result.requests)
     if result.has_passes:
         _write_frame(directory / f"passes.{requests_format}", result.passes)
+    if len(result.routing):
+        routing = result.routing if requests_format != "csv" else _without_tuples(result.routing)
+        _write_frame(directory / f"routing.{requests_format}", routing)
     fleet = result.fleet.assign(worker_ids=[" ".join(map(str, ids)) for ids in result.fleet["worker_ids"]])
     _write_frame(directory / "fleet.csv", fleet)
     if len(result.decisions):
@@ -148,6 +151,14 @@ def _flat(decisions: pd.DataFrame) -> pd.DataFrame:
     for name in ("added", "cancelled", "marked"):
         flat[name] = [" ".join(map(str, ids)) for ids in decisions[name]]
     return flat
+
+
+def _without_tuples(routing: pd.DataFrame) -> pd.DataFrame:
+    """What was weighed, separated by blanks."""
+    names = [str(name) for name in routing if routing[name].dtype == object]
+    return routing.assign(
+        **{name: [" ".join(map(str, values)) for values in routing[name]] for name in names}
+    )
 
 
 def _write_frame(path: Path, frame: pd.DataFrame) -> None:

@@ -12,6 +12,7 @@ from dynamo_sim.engine.gaps import merged_gaps
 from dynamo_sim.records.columns import RequestColumns
 from dynamo_sim.records.percentiles import statistics
 from dynamo_sim.records.records import DECODE, FLEET, PREFILL, RunRecords
+from dynamo_sim.records.routing import LoadSpread, mean_hit_rate
 from dynamo_sim.report.fleet_use import fleet_use
 from dynamo_sim.workload.request import Outcome
 
@@ -47,6 +48,9 @@ EXTRA_FIELDS = (
     "within_sla",
 )
 """Fields that the reference's report does not have; they stand behind its fields."""
+
+ROUTING_FIELDS = ("routing_hit_rate", "load_imbalance")
+"""The last fields, where decisions of the router were recorded."""
 
 
 class Sla(Protocol):
@@ -96,7 +100,9 @@ class Summary(dict[str, Number]):
 
     def as_reference(self) -> Summary:
         """A copy with the fields of the reference's report only."""
-        return Summary({name: value for name, value in self.items() if name not in EXTRA_FIELDS})
+        return Summary(
+            {name: value for name, value in self.items() if name not in EXTRA_FIELDS + ROUTING_FIELDS}
+        )
 
     def without_wall_time(self) -> Summary:
         """A copy with the fields that only depend on the scenario."""
@@ -162,7 +168,25 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
         good = int(within_sla(everything.where(outcomes == Outcome.COMPLETED), sla).sum())
         summary["within_sla_requests"] = good
         summary["within_sla"] = good / max(len(everything), 1)
+    summary.update(_routing(records, end_ms))
     return summary if wall_time_ms is None else summary.with_wall_time(wall_time_ms)
+
+
+def _routing(records: RunRecords, end_ms: float) -> dict[str, Number]:
+    """What was recorded of the router: how much it found cached, and how evenly it loaded the workers."""
+    if not records.routing:
+        return {}
+    hit_rate = mean_hit_rate(records.routing)
+    found: dict[str, Number] = {} if hit_rate is None else {"routing_hit_rate": hit_rate}
+    return {**found, "load_imbalance": load_spread(records, end_ms).imbalance}
+
+
+def load_spread(records: RunRecords, end_ms: float) -> LoadSpread:
+    """Requests in flight on the workers that answer: those of the only fleet, or of decode."""
+    fleet = records.fleets[-1]
+    decisions = [decision for decision in records.routing if decision.fleet == fleet.name]
+    workers = [(change.at_ms, change.active + change.draining) for change in fleet.changes]
+    return LoadSpread.of(decisions, workers, end_ms)
 
 
 def has_bounds(sla: Sla) -> bool:

@@ -129,6 +129,13 @@ class RunTables:
 
         return fleet_frame(self.records.fleets)
 
+    @cached_property
+    def routing(self) -> pd.DataFrame:
+        """One row a decision of a router (`routing_frame`); no row if they were not recorded."""
+        from dynamo_sim.report.frames import routing_frame
+
+        return routing_frame(self.records.routing)
+
     def decisions_of(self, fleet: str) -> pd.DataFrame:
         """The rows of `decisions` that are about a fleet, by its name."""
         frame = self.decisions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from dynamo_sim.kv.kv_events import KvEvent
@@ -16,11 +16,13 @@ class Dispatch(NamedTuple):
 
     Attributes:
         hit_rate: share of the prompt's blocks that the router takes to be cached there; None where it does not know.
+        terms: what was weighed, for whoever records decisions (`dynamo_sim.records.routing.RoutingDecision`).
     """
 
     request: Request
     worker_id: int
     hit_rate: float | None = None
+    terms: Mapping[str, Sequence[float]] | None = None
 
 
 class RoutedPool(Protocol):

@@ -120,6 +120,9 @@ class Report(Spec):
     passes: bool = True
     """Record every forward pass."""
 
+    routing: bool = False
+    """Record every decision of the router, with what it weighed."""
+
     requests_format: Literal["parquet", "csv"] = "parquet"
     """File format of the rows of requests and passes."""
 

@@ -283,14 +283,13 @@ class Pool:
         """Give requests to their workers, in this order; whether there were any."""
         now, fleet, any_at_all = self.clock.now, self.fleet, False
         for dispatch in dispatches:
-            request, worker_id, _ = dispatch
             any_at_all = True
-            process = self.interrupted(worker_id)
+            process = self.interrupted(dispatch.worker_id)
             self.deliver(process, now)  # who came before stands before it
-            fleet.dispatch(worker_id, request)
+            fleet.dispatch(dispatch.worker_id, dispatch.request)
             if not self.router.hears_signals:
-                request.block_names = None  # its sequence has them now
-            self._note_change(worker_id)
+                dispatch.request.block_names = None  # its sequence has them now
+            self._note_change(dispatch.worker_id)
             self.note_dispatch(dispatch)
         return any_at_all
 

@@ -19,6 +19,7 @@ from dynamo_sim.report.plots.breakdown import draw_breakdown, draw_waterfall, re
 from dynamo_sim.report.plots.decisions import MAX_PANELS, draw_decisions
 from dynamo_sim.report.plots.gantt import draw_gantt
 from dynamo_sim.report.plots.latency import draw_distributions, draw_over_time
+from dynamo_sim.report.plots.routing import draw_routing
 from dynamo_sim.report.plots.timeline import draw_timeline, has_memory
 from dynamo_sim.text import shown
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LATENCY_SIZE = (9.0, 5.0)
 WATERFALL_SIZE = (9.0, 3.8)
 TIMELINE_SIZE = (10.0, 9.5)
+ROUTING_SIZE = (9.0, 5.5)
 TIMELINE_PANELS = 4
 PANEL_HEIGHT = TIMELINE_SIZE[1] / TIMELINE_PANELS
 
@@ -171,6 +173,26 @@ class Plots:
         ax = _one_axes(ax, self._gantt_size())
         return draw_gantt(ax, self._result, window_ms)
 
+    def routing(self, axes: Sequence[Axes] | np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """Hit rate of the router, and requests in flight by worker, over time; needs ``report: {routing: true}``.
+
+        Args:
+            axes: two axes, top and bottom.
+
+        Returns:
+            The axes, as an array.
+
+        Raises:
+            ValueError: there are not two.
+        """
+        panels = _pyplot_axes(ROUTING_SIZE, 2) if axes is None else np.ravel(np.asarray(axes))
+        if len(panels) != 2:
+            raise ValueError(f"routing needs 2 axes, got {len(panels)}")
+        for panel in panels:
+            _check_axes(panel)
+        draw_routing(list(panels), self._result)
+        return panels
+
     def figure(self, name: str) -> Figure:
         """A picture as a figure of its own, unknown to pyplot.
 
@@ -195,6 +217,7 @@ class Plots:
             ),
             "gantt": (self._gantt_size(), 1, lambda axes: self.gantt(axes[0])),
             "breakdown": (LATENCY_SIZE, 1, lambda axes: self.breakdown(axes[0])),
+            "routing": (ROUTING_SIZE, 2, self.routing),
         }
         if name not in pictures:
             raise ValueError(f"no picture {name!r}; there are {', '.join(pictures)}")
@@ -214,8 +237,10 @@ class Plots:
     def names(self) -> tuple[str, ...]:
         """The pictures that belong to this run.
 
-        A breakdown if there are two fleets, decisions if there are any, a Gantt chart if passes were recorded.
+        A breakdown if there are two fleets, decisions if there are any, routing and a Gantt chart if decisions of the
+        router and passes were recorded.
         """
+        routed = ("routing",) if self._result.records.routing else ()
         handed_over = ("breakdown",) if self._result.records.is_disaggregated else ()
         decided = ("decisions",) if len(self._result.decisions) else ()
         return (
@@ -224,6 +249,7 @@ class Plots:
             *handed_over,
             "timeline",
             *decided,
+            *routed,
             *(("gantt",) if self._result.has_passes else ()),
         )
 

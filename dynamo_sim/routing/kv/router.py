@@ -36,6 +36,9 @@ class KvRouter:
         never_queues: whether requests are dispatched however busy the workers are (a busy threshold of null).
         waits_for_workers: whether requests wait where no worker is active, even then.
         reads_kv_events: whether it looks at what is cached at all.
+
+    Attributes:
+        explains: whether its dispatches say what was weighed.
     """
 
     is_oblivious = False
@@ -54,6 +57,7 @@ class KvRouter:
         reads_kv_events: bool = True,
     ) -> None:
         self.on_hold = False
+        self.explains = False
         self.reads_kv_events = reads_kv_events
         self._config = config
         self._queue = queue
@@ -177,20 +181,20 @@ class KvRouter:
         request, blocks, overlap = arrival.request, arrival.blocks, arrival.overlap
         reuses, workers = config.router_assume_kv_reuse, self._index.known
         shared = load.shared_depths(blocks) if reuses and config.router_track_active_blocks else NOTHING
-        place = choose(
-            costs(
-                config,
-                request.input_tokens,
-                self._block_tokens,
-                load.prefill_tokens[rows],
-                overlap.as_vector(workers)[rows],
-                load.active_blocks[rows],
-                shared.as_vector(workers)[rows],
-            ),
-            config.router_temperature,
-            self._random,
-            config.tie_break,
-        )
+        booked, active = load.prefill_tokens[rows], load.active_blocks[rows]
+        cached, common = overlap.as_vector(workers)[rows], shared.as_vector(workers)[rows]
+        weighed = costs(config, request.input_tokens, self._block_tokens, booked, cached, active, common)
+        terms = None
+        if self.explains:
+            terms = {
+                "worker_ids": self._eligible,
+                "cost": tuple(weighed.tolist()),
+                "booked_tokens": tuple(booked.tolist()),
+                "cached_blocks": tuple(cached.tolist()),
+                "active_blocks": tuple(active.tolist()),
+                "shared_blocks": tuple(common.tolist()),
+            }
+        place = choose(weighed, config.router_temperature, self._random, config.tie_break)
         chosen = self._eligible[place]
         overlap_blocks = overlap.of(chosen)
         tracked = config.router_track_prefill_tokens
@@ -202,4 +206,5 @@ class KvRouter:
             blocks if full_blocks and reuses else (),
             full_blocks if not (blocks and reuses) else 0,
         )
-        return Dispatch(request, chosen, overlap_blocks / -(-request.input_tokens // self._block_tokens))
+        hit_rate = overlap_blocks / -(-request.input_tokens // self._block_tokens)
+        return Dispatch(request, chosen, hit_rate, terms)
