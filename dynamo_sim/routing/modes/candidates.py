@@ -44,6 +44,7 @@ class Candidates:
         self._places: dict[int, int] = {}
         self._grows = "kv_usage" in self._live
         self._is_settled = np.empty(0, np.bool_)
+        self._is_idle = np.empty(0, np.bool_)  # and so does not grow
         self._read_ms = 0.0
         self._decisions = 0
 
@@ -63,6 +64,7 @@ class Candidates:
         self.ids.insert(place, worker_id)
         self.last_chosen = np.insert(self.last_chosen, place, NEVER)
         self._is_settled = np.insert(self._is_settled, place, True)
+        self._is_idle = np.insert(self._is_idle, place, True)
         for measure, values in self._values.items():
             self._values[measure] = np.insert(values, place, 0.0)
         self._number()
@@ -75,6 +77,7 @@ class Candidates:
         del self.ids[place]
         self.last_chosen = np.delete(self.last_chosen, place)
         self._is_settled = np.delete(self._is_settled, place)
+        self._is_idle = np.delete(self._is_idle, place)
         for measure, values in self._values.items():
             self._values[measure] = np.delete(values, place)
         self._number()
@@ -95,7 +98,7 @@ class Candidates:
         if not self._live:
             return
         if self._grows and now_ms > self._read_ms:
-            self._is_settled[:] = False
+            self._is_settled[:] = self._is_idle
             self._read_ms = now_ms
         places = self._places
         for worker_id in pool.take_changed():
@@ -105,6 +108,7 @@ class Candidates:
                 for measure in self._live:
                     self._values[measure][place] = getattr(view, measure)
                 self._is_settled[place] = True
+                self._is_idle[place] = view.in_flight == 0
 
     def values(self, measure: Measure) -> Floats:
         """That measure of each worker, or a lower bound where it is not settled."""
@@ -135,10 +139,23 @@ class Candidates:
     def take_least(self, pool: RoutedPool, measure: Measure) -> int:
         """Choose the worker with the smallest value; of several the one that was chosen longest ago."""
         values = self._values[measure]
-        if measure == "kv_usage":
-            self.settle_best(pool, np.zeros(len(values)), 1.0)
+        if measure == "kv_usage" and self._grows:
+            return self.take(self._least_used(pool))
         tied = np.flatnonzero(values == values.min())
         return self.take(int(tied[0] if len(tied) == 1 else tied[self.last_chosen[tied].argmin()]))
+
+    def _least_used(self, pool: RoutedPool) -> int:
+        """Place of the worker with the smallest KV usage: lower bounds are settled from the smallest one on."""
+        usage, last_chosen, is_settled = self._values["kv_usage"], self.last_chosen, self._is_settled
+        best = (np.inf, 0, 0)
+        for place in np.lexsort((last_chosen, usage)).tolist():
+            if (usage[place], last_chosen[place]) > best[:2]:
+                break
+            if not is_settled[place]:
+                is_settled[place] = True
+                usage[place] = pool.worker(self.ids[place]).kv_usage
+            best = min(best, (usage[place], last_chosen[place], place))
+        return int(best[2])
 
     def take(self, place: int) -> int:
         """Choose the worker at a place; its id."""

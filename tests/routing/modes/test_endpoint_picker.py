@@ -41,7 +41,7 @@ def test_kv_usage_that_may_have_grown_is_read_where_the_score_could_be_the_highe
     weights = {"queue": 0.0, "prefix_cache": 0.0}
     made, pool = router({"mode": "endpoint_picker", "weights": weights}, 3), FakePool.of(3)
     for worker_id, usage in enumerate((0.1, 0.2, 0.9)):
-        pool.set(worker_id, kv_usage=usage)
+        pool.set(worker_id, in_flight=1, kv_usage=usage)
     assert send(made, pool, prompt(), now_ms=0.0) == 0
     pool.take_changed()
     pool.workers[0].kv_usage = 0.3

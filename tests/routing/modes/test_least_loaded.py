@@ -51,7 +51,7 @@ def test_only_workers_that_changed_are_looked_at() -> None:
 def test_kv_usage_that_may_have_grown_is_read_where_it_could_be_the_smallest() -> None:
     made, pool = router({"mode": "least_loaded", "by": "kv_usage"}, 3), FakePool.of(3)
     for worker_id, usage in enumerate((0.1, 0.2, 0.9)):
-        pool.set(worker_id, kv_usage=usage)
+        pool.set(worker_id, in_flight=1, kv_usage=usage)
     assert send(made, pool, prompt(), now_ms=0.0) == 0
     pool.workers[0].kv_usage = 0.3  # it grew within its step: nobody says so
     pool.take_changed()
