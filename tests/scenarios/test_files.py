@@ -48,11 +48,11 @@ def test_shipped_scenario_has_editor_hint_and_question(file: Path) -> None:
     assert 1 <= len(comment) <= 3 and "?" in " ".join(comment)
 
 
-def test_the_shipped_trace_is_what_its_script_makes() -> None:
-    made = subprocess.run(
-        [sys.executable, FOLDER / "data" / "make_chat_trace.py"], capture_output=True, check=True
-    )
-    assert made.stdout == (FOLDER / "data" / "chat_trace.jsonl").read_bytes()
+@pytest.mark.parametrize("trace", ["chat_trace", "chat_sessions"])
+def test_a_shipped_trace_is_what_its_script_makes(trace: str) -> None:
+    script = FOLDER / "data" / f"make_{trace}.py"
+    made = subprocess.run([sys.executable, script], capture_output=True, check=True)
+    assert made.stdout == (FOLDER / "data" / f"{trace}.jsonl").read_bytes()
 
 
 def test_the_shipped_profile_is_what_its_script_makes(tmp_path: Path) -> None:
