@@ -1,4 +1,4 @@
-"""Draws the two pictures of the README: python docs/images/draw.py"""
+"""Draws the pictures of the README: python docs/images/draw.py"""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import dynamo_sim as ds  # noqa: E402
 
 DPI = 80
 STARTUPS_S = (10, 60)
+MODES = ("round_robin", "least_loaded")
 
 
 def flash_crowd() -> None:
@@ -43,6 +44,21 @@ def slow_start() -> None:
     figure.savefig(Path(__file__).with_name("slow_start.png"), dpi=DPI)
 
 
+def routing() -> None:
+    """Time to first token while a fleet grows, for a router that looks at no worker and one that does."""
+    scenario = ds.load_scenario(ROOT / "scenarios" / "routing_scale_up.yaml")
+    figure, axes = plt.subplots(
+        len(MODES), 1, figsize=(9, 5.5), sharex=True, sharey=True, layout="constrained"
+    )
+    for ax, mode in zip(axes, MODES, strict=True):
+        result = ds.run(scenario.with_(routing={"mode": mode}))
+        result.plot.latency_over_time(ax, metric="ttft")
+        ax.text(0.01, 0.88, mode, transform=ax.transAxes, fontsize="large")
+        ax.label_outer()
+    figure.savefig(Path(__file__).with_name("routing.png"), dpi=DPI)
+
+
 if __name__ == "__main__":
     flash_crowd()
     slow_start()
+    routing()
