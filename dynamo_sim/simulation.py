@@ -33,6 +33,7 @@ from dynamo_sim.serving.pool import PoolOptions
 from dynamo_sim.serving.side import SideParts
 from dynamo_sim.serving.single import SingleWorkerServing
 from dynamo_sim.serving.transfer import TransferTiming
+from dynamo_sim.text import printable
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.traces.lines import SkippedLine
@@ -202,7 +203,8 @@ def _run(
         )
     notes += unserved_warnings(records.requests, engines[0], cap_ms)
     timings = [text for timing in run.timings for text in timing.warnings()]
-    records.warnings = [*notes, *_skipped_lines(source.skipped), *dict.fromkeys(timings)]
+    found = [*notes, *_skipped_lines(source.skipped), *dict.fromkeys(timings)]
+    records.warnings = [printable(warning) for warning in found]  # they may quote lines of a trace
     return RunResult(records, scenario, summarise(records, scenario.sla))
 
 

@@ -19,19 +19,13 @@ from dynamo_sim.autoscaling.metrics.sampler import Observations
 from dynamo_sim.autoscaling.policy import Loop
 from dynamo_sim.autoscaling.wiring import pipelines_for
 from dynamo_sim.clock import Phase
-from dynamo_sim.errors import SimulationError
 from dynamo_sim.fleet.fleet import TargetEffect
 from dynamo_sim.metric_catalogue import METRICS
 from dynamo_sim.records.fleet_changes import FleetCause
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.scenario.autoscaler.metrics import MetricsSection
-from dynamo_sim.serving.controller import ControlledFleet, ServedFleet
+from dynamo_sim.serving.controller import ControlledFleet, IdleGap, ServedFleet
 from dynamo_sim.serving.pool import Pool
-
-MAX_IDLE_EVALUATIONS = 1_000_000
-"""Evaluations between two requests: half a year at one every 15 s."""
-
-DAY_MS = 86_400_000.0
 
 
 class AutoscalerController:
@@ -77,8 +71,7 @@ class AutoscalerController:
         self._seed = seed
         self._startup_s = startup_s
         self._gpus_per_worker = gpus_per_worker
-        self._idle_evaluations = 0
-        self._idle_since_ms = 0.0
+        self._gap = IdleGap("the policy")
         self._pipelines: list[MetricsPipeline] = []
         self._scraping = False
         self._scrape_s = math.inf  # when the next scrape is due, as far as the timer knows
@@ -113,32 +106,12 @@ class AutoscalerController:
 
     def on_tick(self, now_ms: float, fleet: ControlledFleet) -> float | None:
         self.decisions += self._autoscaler.run_due(now_ms, self._handle)
-        self._check_gap(now_ms)
+        self._gap.evaluated(now_ms, self._serving.idle_until_ms())
         return self._autoscaler.next_ms
 
     def request_waits(self, now_ms: float) -> float | None:
         self._autoscaler.request_waits(now_ms)
         return self._autoscaler.next_ms
-
-    def _check_gap(self, now_ms: float) -> None:
-        """Refuse a gap between requests in which the policy would be evaluated nearly without end."""
-        arrival_ms = self._serving.idle_until_ms()
-        if arrival_ms is None:
-            self._idle_evaluations = 0
-            return
-        if self._idle_evaluations == 0:
-            self._idle_since_ms = now_ms
-        self._idle_evaluations += 1
-        if self._idle_evaluations % 1000:
-            return
-        idle_ms = now_ms - self._idle_since_ms
-        expected = self._idle_evaluations * (arrival_ms - now_ms) / idle_ms
-        if expected > MAX_IDLE_EVALUATIONS:
-            raise SimulationError(
-                f"the next request arrives at {arrival_ms:g} ms, {(arrival_ms - now_ms) / DAY_MS:,.0f} days later, and "
-                f"the policy would be evaluated {expected:,.0f} times until then (at most {MAX_IDLE_EVALUATIONS:,}); "
-                "is a timestamp in the wrong unit?"
-            )
 
     def notes(self, end_ms: float) -> list[str]:
         """What there is to say after a run that ended then."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +26,20 @@ def naming(
 
         place = file if key is None else place_of(key, file, overrides, varied)
         raise ScenarioError(*(f"{place}: {problem}" for problem in error.problems)) from error
+
+
+@contextmanager
+def containing() -> Iterator[None]:
+    """Around what may run code of the user, a policy or a router: the command's output and current folder stay its own.
+
+    What that code prints goes to standard error; the output may be JSON.
+    """
+    here = os.getcwd()
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.chdir(here)
 
 
 def load(file: str, overrides: Sequence[str] = (), varied: Sequence[str] = ()) -> Scenario:
@@ -71,7 +87,7 @@ def load_and_build(
         place = "autoscaler" if name == "fleet" else f"autoscaler.{name}"
         # A manifest names its own lines.
         key = None if section.kind == "manifest" else f"{place}.policy"
-        with naming(file, overrides, varied, key):
+        with naming(file, overrides, varied, key), containing():
             found = build_autoscaler(section, scenario.seen_from(name)).warnings
         warnings += found if name == "fleet" else [f"{name}: {text}" for text in found]
     return scenario, warnings

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from dynamo_sim.errors import ScenarioError
-from dynamo_sim.files.drafts import real_path
+from dynamo_sim.files.drafts import probe, real_path
 
 
 def usable_folder(given: Path | None, name: str) -> Path:
@@ -32,6 +32,10 @@ def usable_folder(given: Path | None, name: str) -> Path:
         raise ScenarioError(f"{shown}: cannot be written: {what} is not a folder; {other}")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ScenarioError(f"{shown}: cannot be written: {what} is read-only for you; {other}")
+    try:
+        probe(existing)
+    except OSError as error:
+        raise ScenarioError(f"{shown}: cannot be written: {error.strerror or error}; {other}") from None
     if not folder.is_dir():
         return folder
     for file in OUR_FILES:

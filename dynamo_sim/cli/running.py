@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
-from dynamo_sim.cli.loading import naming
+from dynamo_sim.cli.loading import containing, naming
 
 if TYPE_CHECKING:
     from dynamo_sim.report.result import RunResult
@@ -24,8 +23,7 @@ def run_for_command(scenario: Scenario, file: str, label: str, quiet: bool = Fal
     """
     from dynamo_sim.simulation import run
 
-    # What a policy or router of the user prints is no part of a command's own output, which may be JSON.
-    with naming(file), redirect_stdout(sys.stderr):
+    with naming(file), containing():
         if quiet or not sys.stderr.isatty():
             return run(scenario)
         from dynamo_sim.cli.progress import RunProgress

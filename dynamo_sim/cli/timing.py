@@ -78,7 +78,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
         if max(np.abs(getattr(profile.grid, name)).max() for name in ARRAYS) > MAX_DRAWN:
             raise ScenarioError(f"--png: the profile has values above {MAX_DRAWN:g}, which cannot be drawn")
-        figure = profile_figure(profile, _title(arguments.profile, profile))
+        figure = profile_figure(profile, printable(_title(arguments.profile, profile)))
         save_figure(figure, "--png", arguments.png, dpi=110)
         print(printable(f"Picture: {arguments.png}"))
     if arguments.save is not None:

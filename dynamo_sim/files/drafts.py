@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -120,6 +121,11 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def real_path(path: str | os.PathLike[str]) -> Path:
     """Where a path leads, also through folders that are not there and links that lead nowhere."""
     return Path(os.path.realpath(path))
+
+
+def probe(folder: Path) -> None:
+    """Raise OSError where no file can be made in a folder: of a read-only medium, or made up by the system."""
+    os.rmdir(tempfile.mkdtemp(prefix=".", suffix=".tmp", dir=folder))
 
 
 def _put_folder(draft: Path, target: Path, names: Iterable[str]) -> None:

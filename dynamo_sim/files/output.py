@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamo_sim.errors import OutputError, ScenarioError
-from dynamo_sim.files.drafts import real_path, whole_file
+from dynamo_sim.files.drafts import probe, real_path, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,6 +60,14 @@ def check_file_of_option(option: str, path: str | os.PathLike[str], *endings: st
         raise ScenarioError(f"{option} {path}: cannot be written: it is a folder")
     if (obstacle := in_the_way(real_path(path))) is not None:
         raise ScenarioError(f"{option} {path}: cannot be written: {obstacle} is not a folder")
+    folder = next(each for each in real_path(path).parents if each.is_dir())
+    if not os.path.exists(path):
+        try:
+            probe(folder)
+        except OSError as error:
+            raise ScenarioError(
+                f"{option} {path}: cannot be written: {folder}: {error.strerror or error}"
+            ) from None
     is_special = os.path.exists(path) and not os.path.isfile(path)
     if endings and not is_special and (found := Path(path).suffix.lower()) not in endings:
         raise ScenarioError(f"{option} {path}: found the ending {found!r}; must be {' or '.join(endings)}")

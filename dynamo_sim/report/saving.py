@@ -165,7 +165,8 @@ def _write_frame(path: Path, frame: pd.DataFrame) -> None:
     if path.suffix == ".csv":
         frame.to_csv(path, index=False, lineterminator="\n")
     else:
-        frame.to_parquet(path, index=False)
+        with path.open("wb") as file:  # pyarrow takes no path whose bytes are not UTF-8
+            frame.to_parquet(file, index=False)
 
 
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:

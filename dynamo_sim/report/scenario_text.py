@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import yaml
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.autoscaler.manifest import is_inline
 from dynamo_sim.scenario.files import PATH_KEYS
+from dynamo_sim.scenario.yaml_source import plain_scalar
 
-_FOREIGN = (*PATH_KEYS, "records")
+FOREIGN_KEYS = (*PATH_KEYS, "records")
 """Keys of sections that are not ours: documents of manifests, numbers of a profile, rows of a trace."""
 
 
@@ -37,7 +39,7 @@ def scenario_yaml(scenario: Any, folder: Path | None = None) -> str:
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: item if key in _FOREIGN else _without_nulls(item)
+            key: item if key in FOREIGN_KEYS else _without_nulls(item)
             for key, item in value.items()
             if item is not None
         }
@@ -54,7 +56,7 @@ def _is_same(scenario: Any, data: dict[str, Any]) -> bool:
 
 
 def _with_paths(value: Any, folder: Path | None, key: str = "") -> Any:
-    if isinstance(value, Mapping) and key not in _FOREIGN:
+    if isinstance(value, Mapping) and key not in FOREIGN_KEYS:
         return {name: _with_paths(item, folder, str(name)) for name, item in value.items()}
     if isinstance(value, list):
         return [_with_paths(item, folder, key) for item in value]
@@ -75,11 +77,22 @@ def _path_from(folder: Path | None, path: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, as people do."""
+    """Writes texts of several lines as blocks, as people do, and quotes what would be read as something else."""
+
+
+_CHANGED_IN_BLOCKS = re.compile("[\r\x85\u2028\u2029]")
+"""Ends of lines that YAML reads as other ones, unless they are escaped."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = None
+    if _CHANGED_IN_BLOCKS.search(text):
+        style = '"'
+    elif "\n" in text:
+        style = "|"
+    elif not isinstance(plain_scalar(text), str):
+        style = "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)

@@ -13,6 +13,9 @@ from dynamo_sim.scenario.duration_text import UNIT_NAMES, duration_in, unit_of
 from dynamo_sim.scenario.suggestions import all_tags, did_you_mean, hint, listed, models_of, tags_of
 from dynamo_sim.text import cut, plain_number
 
+MAX_PROBLEMS = 100
+"""Problems that one error explains; a file with more of them is another kind of file."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -30,11 +33,14 @@ class Problem:
 
 
 def explain(error: ValidationError, root: type[BaseModel]) -> list[Problem]:
-    """Turn a validation error of the model `root` into problems, in pydantic's order."""
+    """Turn a validation error of the model `root` into problems, in pydantic's order; of very many only the first."""
     problems: list[Problem] = []
-    for item in error.errors(include_url=False):
+    items = error.errors(include_url=False)
+    for item in items[:MAX_PROBLEMS]:
         path, models = _locate(item["loc"], root)
         problems.extend(_problems_of(item, path, models, root))
+    if len(items) > MAX_PROBLEMS:
+        problems.append(Problem((), f"{len(items) - MAX_PROBLEMS:,} more problems; is this a scenario?"))
     return problems
 
 

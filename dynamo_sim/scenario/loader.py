@@ -44,10 +44,13 @@ def load_scenario(
         return Scenario.model_validate(source.data, context={BASE_DIR: FilePath(path).resolve().parent})
     except ValidationError as error:
         places = [
-            (source.place_of(problem.path, str(path), problem.about_key), problem.text)
+            (
+                source.place_of(problem.path, str(path), problem.about_key) if problem.path else str(path),
+                problem.text,
+            )
             for problem in explain(error, Scenario)
         ]
-        places.sort(key=lambda item: _order(item[0]))
+        places.sort(key=lambda item: _order(item[0]))  # "N more problems" has no place and comes last
         raise ScenarioError(*(f"{place}: {text}" for place, text in places)) from None
 
 
@@ -127,7 +130,7 @@ def _apply(source: YamlSource, override: str, option: str) -> None:
     try:
         path = dotted_keys.parse(key)
         if path[-1] in PATH_KEYS and isinstance(value, str) and not is_inline(value):
-            value = str(FilePath.cwd() / FilePath(value).expanduser())
+            value = value if value.startswith("~") else str(FilePath.cwd() / value)
         dotted_keys.put(source.data, path, value)
     except ScenarioError as error:
         raise ScenarioError(*(f"{place}: {problem}" for problem in error.problems)) from None

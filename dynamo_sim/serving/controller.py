@@ -6,11 +6,56 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from dynamo_sim.errors import SimulationError
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.serving.pool import Pool
 
 MAX_IDLE_TICKS = 10_000
 """Ticks in a row with requests that wait for a worker, and nothing else to do, before a run is given up."""
+
+MAX_IDLE_EVALUATIONS = 1_000_000
+"""Evaluations between two requests: half a year at one every 15 s."""
+
+DAY_MS = 86_400_000.0
+
+
+class IdleGap:
+    """Counts the evaluations since the fleet had something to do, and refuses a gap that has nearly no end.
+
+    Args:
+        who: what is evaluated, for the message.
+    """
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._evaluations = 0
+        self._since_ms = 0.0
+
+    def evaluated(self, now_ms: float, next_request_ms: float | None) -> None:
+        """Note an evaluation.
+
+        Args:
+            now_ms: when.
+            next_request_ms: when the next request arrives; None while there is something to do.
+
+        Raises:
+            SimulationError: at this pace there would be more than `MAX_IDLE_EVALUATIONS` until then.
+        """
+        if next_request_ms is None:
+            self._evaluations = 0
+            return
+        if self._evaluations == 0:
+            self._since_ms = now_ms
+        self._evaluations += 1
+        if self._evaluations % 1000:
+            return
+        expected = self._evaluations * (next_request_ms - now_ms) / (now_ms - self._since_ms)
+        if expected > MAX_IDLE_EVALUATIONS:
+            raise SimulationError(
+                f"the next request arrives at {next_request_ms:g} ms, {(next_request_ms - now_ms) / DAY_MS:,.0f} days "
+                f"later, and {self._who} would be evaluated {expected:,.0f} times until then (at most "
+                f"{MAX_IDLE_EVALUATIONS:,}); is a timestamp in the wrong unit?"
+            )
 
 
 class ControlledFleet(Protocol):

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from dynamo_sim.errors import ScenarioError, SimulationError
 from dynamo_sim.limits import MAX_WORKERS
-from dynamo_sim.serving.controller import ControlledFleet, PlainController
+from dynamo_sim.serving.controller import ControlledFleet, IdleGap, PlainController, ServedFleet, is_due_later
+from dynamo_sim.serving.pool import Pool
 from dynamo_sim.text import shown
 
 
@@ -40,6 +41,11 @@ class PlannerController(PlainController):
                     f"{shown(planner)} has no {method}"
                 )
         self._planner = planner
+        self._gap = IdleGap("the planner")
+
+    def attach(self, pools: Mapping[str, Pool], serving: ServedFleet) -> None:
+        """Meet the run, to know when nothing is to be done."""
+        self._serving = serving
 
     def first_tick_ms(self) -> float | None:
         return _time_ms(self._planner.initial_tick_ms(), "the planner's initial_tick_ms()")
@@ -57,6 +63,8 @@ class PlannerController(PlainController):
         following = answer["next_tick_ms"]
         next_ms = None if following is None else _time_ms(following, f"{place}: next_tick_ms")
         fleet.apply_targets(prefill, decode)
+        if is_due_later(next_ms, now_ms):
+            self._gap.evaluated(now_ms, self._serving.idle_until_ms())
         return next_ms
 
 

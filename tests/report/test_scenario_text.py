@@ -9,9 +9,17 @@ import pytest
 
 from dynamo_sim.report.scenario_text import scenario_yaml
 from dynamo_sim.scenario import Scenario, load_scenario
+from dynamo_sim.scenario.yaml_source import read_yaml
 from dynamo_sim.simulation import run
 
 TREE = Path(__file__).parents[2] / "scenarios"
+WORKLOAD = {
+    "kind": "synthetic",
+    "input_tokens": 8,
+    "output_tokens": 2,
+    "request_count": 2,
+    "arrival_interval_ms": 1.0,
+}
 SHIPPED = sorted(file.relative_to(TREE) for file in TREE.rglob("*.yaml") if file.parent.name != "data")
 
 
@@ -92,3 +100,23 @@ def test_paths_inside_a_manifest_are_not_ours() -> None:
             return {"name": "my", "autoscaler": {"policy": {"manifest": [{"probe": probe}]}}}
 
     assert "path: healthz" in scenario_yaml(WithManifest(), Path("/x"))
+
+
+@pytest.mark.parametrize(
+    "name", ["1e3", "089", "1E5", "12e03", "0x10", "1_000", "yes", "null", "true", "1.0", "2024-01-01"]
+)
+def test_a_name_that_looks_like_a_number_is_read_back_as_a_name(name: str, tmp_path: Path) -> None:
+    scenario = Scenario.from_dict({"name": name, "workload": WORKLOAD})
+    (tmp_path / "x.yaml").write_text(scenario_yaml(scenario), encoding="utf-8")
+    assert load_scenario(tmp_path / "x.yaml") == scenario
+
+
+@pytest.mark.parametrize(
+    "text", ["a\x85b", "a\u2028b", "a\rb", "a\r\nb", "a\nb\x85", " a", "a\n", "#a", "a: b", "a\tb\n c"]
+)
+def test_every_text_of_a_manifest_is_read_back_as_it_was(text: str) -> None:
+    class Odd:
+        def to_dict(self) -> dict[str, str]:
+            return {"text": text}
+
+    assert read_yaml(scenario_yaml(Odd()), "x").data == {"text": text}

@@ -43,6 +43,26 @@ class OneAnswer:
         return self.answer if len(self.seen) == 1 else SILENT
 
 
+class Forever:
+    """Wants to be asked every second, whatever there is to do."""
+
+    def initial_tick_ms(self) -> float:
+        return 1000.0
+
+    def on_tick(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        return {**SILENT, "next_tick_ms": metrics["now_ms"] + 1000.0}
+
+
+def test_a_planner_is_not_asked_without_end_between_two_requests() -> None:
+    rows = [
+        {"timestamp": at_ms, "input_length": 8, "output_length": 2, "hash_ids": [1]} for at_ms in (0, 1e15)
+    ]
+    workload = {"kind": "trace", "records": rows, "trace_block_size": 64}
+    bridge = PlannerBridge(Scenario.from_dict({"name": "gap", "workload": workload}))
+    with pytest.raises(SimulationError, match=r"the planner would be evaluated 1,00.* in the wrong unit\?"):
+        bridge.run(Forever())
+
+
 class AsIndex:
     def __index__(self) -> int:
         return 2
