@@ -296,6 +296,7 @@ class _Run:
             interner=self._interner,
             timing=TransferTiming.of(prefill),
             source_first=prefill.engine_type == "vllm",
+            links=None if self._scenario.transfer is None else self._scenario.transfer.links,
             controller=self._controller,
             max_passes=self._max_passes,
             cap_ms=self._cap_ms,

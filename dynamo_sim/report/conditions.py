@@ -27,7 +27,7 @@ def conditions(scenario: Any) -> dict[str, str]:
         "routing": scenario.routing.mode,
     }
     if "prefill" in fleets:
-        found["transfers"] = _transfers(fleets["prefill"].engine)
+        found["transfers"] = _transfers(fleets["prefill"].engine, scenario.transfer)
     return found
 
 
@@ -42,7 +42,7 @@ def _pool(engine: Any) -> str:
     return f"{_pool_tokens(engine):,} tokens a worker ({engine.num_gpu_blocks:,} blocks of {engine.block_size:,})"
 
 
-def _transfers(prefill: Any) -> str:
+def _transfers(prefill: Any, transfer: Any) -> str:
     """How KV gets from prefill to decode workers (spec 07, 8)."""
     if prefill.kv_bytes_per_token is None or prefill.kv_transfer_bandwidth is None:
         return "take no time"
@@ -51,7 +51,9 @@ def _transfers(prefill: Any) -> str:
         if prefill.kv_transfer_timing_mode == "full_prompt"
         else "what the decode worker lacks"
     )
-    return f"{what}, {prefill.kv_bytes_per_token:,} bytes a token at {prefill.kv_transfer_bandwidth:g} GB/s"
+    links = None if transfer is None else transfer.links
+    at_once = "" if links is None else f", {links:,} at a time from a worker"
+    return f"{what}, {prefill.kv_bytes_per_token:,} bytes a token at {prefill.kv_transfer_bandwidth:g} GB/s{at_once}"
 
 
 LABELS = {

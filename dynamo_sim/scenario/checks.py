@@ -11,7 +11,7 @@ from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.routing import Routing
-from dynamo_sim.scenario.sections import Fleet, Limits, ScalingStep, Sla
+from dynamo_sim.scenario.sections import Fleet, Limits, ScalingStep, Sla, Transfer
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 from dynamo_sim.traces.formats import FORMATS
 
@@ -36,6 +36,9 @@ class Sections(Protocol):
 
     @property
     def decode(self) -> Fleet | None: ...
+
+    @property
+    def transfer(self) -> Transfer | None: ...
 
     @property
     def model_fields_set(self) -> set[str]: ...
@@ -93,6 +96,8 @@ def _which_fleets(scenario: Sections) -> Iterator[tuple[Path, str]]:
         if autoscaler is not None and not autoscaler.is_per_fleet:
             yield ("autoscaler",), "which fleet? put it below autoscaler.prefill or autoscaler.decode"
         return
+    if scenario.transfer is not None:
+        yield ("transfer",), "is possible only with prefill and decode fleets"
     for place, step in enumerate(scenario.scaling):
         for name in ("prefill", "decode"):
             if getattr(step, name) is not None:

@@ -38,6 +38,14 @@ def _is_closed(scenario: Scenario) -> bool:
     return scenario.limits.concurrency is not None
 
 
+def _transfers_are_free(scenario: Scenario) -> bool:
+    prefill = scenario.prefill
+    return prefill is None or None in (
+        prefill.engine.kv_bytes_per_token,
+        prefill.engine.kv_transfer_bandwidth,
+    )
+
+
 def _is_fixed(scenario: Scenario) -> bool:
     return not scenario.scaling and scenario.autoscaler is None
 
@@ -252,6 +260,7 @@ EFFECTS: dict[str, Rule] = {
     "fleet.drain_grace_s": _if(_is_fixed, "no worker is taken away: there is no scaling and no autoscaler"),
     "prefill": _used,  # its keys, and those of decode, are those of fleet
     "decode": _used,
+    "transfer.links": _if(_transfers_are_free, "KV transfers take no time"),
     "routing": _used,
     "scaling": _used,
     "autoscaler": _used,

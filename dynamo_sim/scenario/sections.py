@@ -67,6 +67,14 @@ class DecodeFleet(RoleFleet):
     role = "decode"
 
 
+class Transfer(Spec):
+    """What KV transfers from prefill to decode workers share; how long one takes is said by prefill.engine."""
+
+    links: PositiveCount | None = None
+    """Transfers of one prefill worker at the same time, each at full bandwidth; more wait their turn.
+    null = any number, as in the reference."""
+
+
 class ScalingStep(Spec):
     """The size of the fleet, or of the two fleets, from one time on."""
 

@@ -26,6 +26,7 @@ from dynamo_sim.scenario.sections import (
     Report,
     ScalingStep,
     Sla,
+    Transfer,
 )
 from dynamo_sim.scenario.workload import SyntheticWorkload, TraceWorkload, Workload
 
@@ -50,6 +51,9 @@ class Scenario(Spec):
 
     decode: DecodeFleet | None = None
     """Instead of fleet: workers that only generate, from the prompts that those of prefill have computed."""
+
+    transfer: Transfer | None = None
+    """The links between prefill and decode workers."""
 
     routing: Routing = RoundRobinRouting(mode="round_robin")
     """How requests find a worker."""
@@ -190,5 +194,6 @@ __all__ = [
     "Sla",
     "SyntheticWorkload",
     "TraceWorkload",
+    "Transfer",
     "Workload",
 ]

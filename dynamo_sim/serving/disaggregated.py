@@ -26,7 +26,7 @@ from dynamo_sim.serving.planner_metrics import PassBuffer, TrafficWindow
 from dynamo_sim.serving.progress import Progress
 from dynamo_sim.serving.side import FleetSide, SideParts, Task
 from dynamo_sim.serving.tier_polls import TierPolls
-from dynamo_sim.serving.transfer import TransferProcess, TransferTiming
+from dynamo_sim.serving.transfer import Links, TransferProcess, TransferTiming
 from dynamo_sim.workload.request import Request
 from dynamo_sim.workload.source import Source
 
@@ -44,6 +44,7 @@ class DisaggregatedServing:
         interner: names the blocks of prompts; both fleets use the same one.
         timing: how long transfers take.
         source_first: whether prompts are computed before a decode worker is chosen (vLLM), or after (SGLang).
+        links: transfers of one prefill worker at the same time; None for any number.
         controller: decides about the size of the fleets, or None.
         max_passes: longest stretch of decode passes; 1 switches stretches off.
         cap_ms: nothing after this time happens; None for no cap.
@@ -64,6 +65,7 @@ class DisaggregatedServing:
         interner: PrefixInterner,
         timing: TransferTiming,
         source_first: bool,
+        links: int | None = None,
         controller: Controller | None = None,
         max_passes: int = 1_000_000,
         cap_ms: float | None = None,
@@ -89,6 +91,7 @@ class DisaggregatedServing:
         self._polls = TierPolls(clock, (self.prefill.pool, self.decode.pool), self._instant.wake)
         self._interner = interner
         self._timing = timing
+        self._links = Links(links)
         self._order = SOURCE_FIRST if source_first else DESTINATION_FIRST
         self._handoffs: dict[Request, Handoff] = {}  # those that are not complete
         self._in_system = 0  # requests that have arrived and have not ended
@@ -439,10 +442,13 @@ class DisaggregatedServing:
         if delay_ms <= 0:
             self._transferred(handoff)
             return
+        assert milestones.prefill_worker_id is not None
+        start_ms = self._links.start_ms(milestones.prefill_worker_id, now, delay_ms)
+        milestones.transfer_started_ms = start_ms
         self._transfers += 1
         self._transfer_count += 1
         order = (now, self._instant.round, RoundStep.ACTIONS, float(self._transfer_count))
-        TransferProcess(self.clock, handoff, now + delay_ms, order, self)
+        TransferProcess(self.clock, handoff, start_ms + delay_ms, order, self)
 
     def _transferred(self, handoff: Handoff) -> None:
         handoff.milestones.transfer_done_ms = self.clock.now

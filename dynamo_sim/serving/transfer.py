@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
+from heapq import heapreplace
 from typing import TYPE_CHECKING, Protocol
 
 from simpy.events import Event
@@ -69,6 +70,27 @@ class TransferTiming:
                 f"{self.gigabytes_per_s} GB/s; raise kv_transfer_bandwidth"
             )
         return delay_ms
+
+
+class Links:
+    """The links over which each prefill worker sends: one transfer at a time each, first come, first served.
+
+    Args:
+        per_worker: links of a worker; None for as many as there are transfers.
+    """
+
+    def __init__(self, per_worker: int | None) -> None:
+        self._per_worker = per_worker
+        self._free_ms: dict[int, list[float]] = {}  # a heap a worker: when each of its links is free
+
+    def start_ms(self, worker_id: int, now_ms: float, delay_ms: float) -> float:
+        """When a transfer of a worker starts that could start now; its link is taken until it is done."""
+        if self._per_worker is None:
+            return now_ms
+        free_ms = self._free_ms.setdefault(worker_id, [0.0] * self._per_worker)
+        start_ms = max(now_ms, free_ms[0])
+        heapreplace(free_ms, start_ms + delay_ms)
+        return start_ms
 
 
 class TransferCoordinator(Protocol):

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from dynamo_sim.scenario import EngineArgs, GeneratedWorkload, Scenario, SyntheticWorkload, TraceWorkload
 from dynamo_sim.scenario.effects import EFFECTS, effective, notes, without_effect
-from dynamo_sim.scenario.sections import Fleet, Limits
+from dynamo_sim.scenario.sections import Fleet, Limits, Transfer
 
 LOAD = {"kind": "synthetic", "input_tokens": 10, "output_tokens": 2, "request_count": 3}
 
@@ -29,6 +29,7 @@ def test_every_key_has_an_entry() -> None:
         ("fleet.engine.", EngineArgs),
         ("fleet.engine.sglang.", type(EngineArgs().sglang)),
         ("fleet.engine.trtllm.", type(EngineArgs().trtllm)),
+        ("transfer.", Transfer),
         ("limits.", Limits),
     ]
     keys = {start + key for start, model in sections for key in model.model_fields}

@@ -9,7 +9,7 @@ import pytest
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.serving.handoff import SOURCE_FIRST, Handoff
-from dynamo_sim.serving.transfer import TransferTiming
+from dynamo_sim.serving.transfer import Links, TransferTiming
 from dynamo_sim.workload.request import Request
 
 
@@ -43,3 +43,15 @@ def test_a_bandwidth_of_0_is_an_error() -> None:
 def test_a_transfer_that_never_ends_is_an_error() -> None:
     with pytest.raises(SimulationError, match="raise kv_transfer_bandwidth"):
         timing(kv_bytes_per_token=1 << 60, kv_transfer_bandwidth=1e-300).delay_ms(10)
+
+
+def test_each_transfer_has_a_link_of_its_own_unless_a_worker_has_few() -> None:
+    free = Links(None)
+    assert [free.start_ms(0, 5.0, 10.0) for _ in range(3)] == [5.0, 5.0, 5.0]
+
+
+def test_transfers_of_a_worker_wait_for_its_links_in_turn() -> None:
+    links = Links(2)
+    assert [links.start_ms(0, 5.0, delay_ms) for delay_ms in (10.0, 4.0, 3.0, 1.0)] == [5.0, 5.0, 9.0, 12.0]
+    assert links.start_ms(1, 6.0, 1.0) == 6.0
+    assert links.start_ms(0, 100.0, 1.0) == 100.0
