@@ -44,6 +44,13 @@ def test_two_fleets_read_themselves_back() -> None:
     assert scenario.with_(**{"decode.workers": 5}).fleets["decode"].workers == 5
 
 
+def test_autoscalers_of_two_fleets_read_themselves_back() -> None:
+    fixed = {"policy": {"kind": "fixed", "count": 2}}
+    scenario = two_fleets(autoscaler={"prefill": fixed, "decode": {**fixed, "max_workers": 9}})
+    assert Scenario.from_dict(scenario.to_dict()) == scenario
+    assert list(two_fleets(autoscaler={"decode": fixed}).autoscalers) == ["decode"]
+
+
 @pytest.mark.parametrize(
     ("sections", "problem"),
     [

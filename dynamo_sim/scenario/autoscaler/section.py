@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
+from pydantic_core.core_schema import SerializerFunctionWrapHandler
 
 from dynamo_sim.scenario.autoscaler.manifest import (
     FromManifest,
@@ -120,6 +121,14 @@ class Autoscaler(FleetAutoscaler):
             return {"fleet": self}
         both = {"prefill": self.prefill, "decode": self.decode}
         return {name: section for name, section in both.items() if section is not None}
+
+    @model_serializer(mode="wrap")
+    def _only_what_it_says(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The keys of one fleet or those of two: the defaults of the others must not be read as given."""
+        data: dict[str, Any] = handler(self)
+        return {
+            key: value for key, value in data.items() if (key in ("prefill", "decode")) == self.is_per_fleet
+        }
 
     def _conflicts(self) -> Iterator[tuple[Path, str]]:
         if not self.is_per_fleet:
