@@ -33,7 +33,7 @@ from dynamo_sim.serving.pool import PoolOptions
 from dynamo_sim.serving.side import SideParts
 from dynamo_sim.serving.single import SingleWorkerServing
 from dynamo_sim.serving.transfer import TransferTiming
-from dynamo_sim.text import printable
+from dynamo_sim.text import counted, printable
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.timing.pass_timing import PassTiming
 from dynamo_sim.traces.lines import SkippedLine
@@ -142,7 +142,7 @@ class PlannerBridge:
 def _skipped_lines(skipped: Sequence[SkippedLine]) -> Iterator[str]:
     """One sentence on the lines of the trace that were left out, and the first few of them."""
     if skipped:
-        yield f"{len(skipped)} bad lines of the trace were left out"
+        yield f"{counted(len(skipped), 'bad line')} of the trace left out"
     for line in skipped[:20]:
         place = f"{line.file}:{line.line}" if line.file else f"line {line.line}"
         yield f"left out {place}: {line.reason}"
@@ -199,7 +199,7 @@ def _run(
     notes = [] if controller is None else [*controller.warnings, *controller.notes(records.end_ms)]
     if not isinstance(serving, SingleWorkerServing) and serving.killed_requests:
         notes.append(
-            f"{serving.killed_requests} requests failed when their worker was killed before it had drained"
+            f"{counted(serving.killed_requests, 'request')} failed when their worker was killed before it had drained"
         )
     notes += unserved_warnings(records.requests, engines[0], cap_ms)
     timings = [text for timing in run.timings for text in timing.warnings()]

@@ -41,6 +41,11 @@ def plain_number(value: float) -> str:
     return str(value)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: ``1 line``, ``2,000 lines``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def is_text(value: Any) -> bool:
     """Whether it is a text that UTF-8 can hold: JSON can spell, and a command line can hold, what is none."""
     try:

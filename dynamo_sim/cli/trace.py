@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_sim.cli.arguments import given_path, given_text
 from dynamo_sim.cli.completion import completed_by, trace_formats
 from dynamo_sim.cli.exit_codes import DONE
+from dynamo_sim.text import counted
 
 if TYPE_CHECKING:
     from dynamo_sim.report.trace_facts import TraceFacts
@@ -162,7 +163,8 @@ def describe(facts: TraceFacts, guessed: bool = False) -> Iterator[tuple[str, st
         yield "tokens per id", f"{facts.block_tokens:,}"
     yield (
         "requests",
-        f"{facts.rows:,}" + (f" ({len(facts.skipped):,} bad lines skipped)" if facts.skipped else ""),
+        f"{facts.rows:,}"
+        + (f" ({counted(len(facts.skipped), 'bad line')} skipped)" if facts.skipped else ""),
     )
     many = facts.turns.max() > 1
     if many or facts.is_workflow:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from dynamo_sim.records.fleet_changes import FleetChange
 from dynamo_sim.records.records import FleetRecords
+from dynamo_sim.text import counted
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,5 @@ def _hours_text(fleet: FleetRecords) -> str:
 
 def _size_text(use: FleetUse) -> str:
     if not use.changes:
-        return f"{use.most:,} worker{'' if use.most == 1 else 's'}"
-    changes = f"{use.changes:,} change{'' if use.changes == 1 else 's'}"
-    return f"{use.fewest:,} to {use.most:,} workers, {use.mean:,.1f} on average, {changes}"
+        return counted(use.most, "worker")
+    return f"{use.fewest:,} to {use.most:,} workers, {use.mean:,.1f} on average, {counted(use.changes, 'change')}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.scenario.base import Path, dotted
-from dynamo_sim.text import cut, is_text
+from dynamo_sim.text import counted, cut, is_text
 
 MAX_PARTS = 30
 """A scenario is less deep than this."""
@@ -75,5 +75,6 @@ def _check_position(items: list[Any] | tuple[Any, ...], path: Path) -> None:
             f"{dotted(path)}: {dotted(path[:-1])} is a list; name its items by position, from 0"
         )
     if position >= len(items):
-        count = f"{len(items)} item{'' if len(items) == 1 else 's'}"
-        raise ScenarioError(f"{dotted(path)}: {dotted(path[:-1])} has {count}, counted from 0")
+        raise ScenarioError(
+            f"{dotted(path)}: {dotted(path[:-1])} has {counted(len(items), 'item')}, counted from 0"
+        )

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import zstandard
 
 from dynamo_sim.errors import TraceError
+from dynamo_sim.text import counted
 from dynamo_sim.traces.decimals import as_written, read_decimal
 from dynamo_sim.traces.opening import open_trace
 
@@ -125,10 +126,9 @@ class TraceLines:
         """The error for a trace without a single usable row."""
         text = "the trace did not contain any requests"
         if self.skipped:
-            first = self.skipped[0]
-            text += (
-                f" ({len(self.skipped)} bad lines were skipped, the first: line {first.line}, {first.reason})"
-            )
+            first, number = self.skipped[0], len(self.skipped)
+            were = "was" if number == 1 else "were"
+            text += f" ({counted(number, 'bad line')} {were} skipped, the first: line {first.line}, {first.reason})"
         return TraceError(text, self.file)
 
 

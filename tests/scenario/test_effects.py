@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,3 +92,18 @@ def test_a_scenario_with_everything_filled_in_has_no_key_without_effect() -> Non
 def test_scenarios_that_differ_without_effect_are_effectively_equal() -> None:
     assert effective(scenario({"aic_system": "h100"})) == effective(scenario({"aic_system": "h200"}))
     assert effective(scenario({"num_gpu_blocks": 5})) != effective(scenario())
+
+
+def test_a_seed_is_named_where_nothing_is_random() -> None:
+    assert without_effect(scenario(seed=3)) == [("seed", "nothing in this scenario is random")]
+    assert without_effect(scenario(seed=3, routing={"mode": "kv_router"})) == []
+
+
+def test_all_who_draw_are_known_to_the_rule_of_the_seed() -> None:
+    package = Path(__file__).parents[2] / "dynamo_sim"
+    draws = {
+        file.relative_to(package).parts[0]
+        for file in package.rglob("*.py")
+        if "random_streams import stream" in file.read_text(encoding="utf-8")
+    }
+    assert draws == {"workload", "fleet", "routing", "autoscaling"}

@@ -29,7 +29,7 @@ from dynamo_sim.report.plots.style import (
     wants_log,
 )
 from dynamo_sim.report.summary import Sla
-from dynamo_sim.text import duration_text
+from dynamo_sim.text import counted, duration_text
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def draw_distributions(ax: Axes, columns: RequestColumns, sla: Sla | None, name:
     ax.set_xlabel("latency (ms" + (", logarithmic)" if logarithmic else ")"))
     ax.set_ylabel("requests at or below (%)")
     tidy(ax)
-    requests = f"{len(served):,} request{'' if len(served) == 1 else 's'}"
+    requests = counted(len(served), "request")
     title_and_legend(ax, f"Latency of {f'{place + 1} runs' if place else requests}", handles)
     return ax
 
