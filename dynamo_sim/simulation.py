@@ -246,6 +246,8 @@ class _Run:
         self._max_passes = scenario.limits.max_stretch_passes
         first = next(iter(scenario.fleets.values()))
         self._interner = PrefixInterner(first.engine.block_size)
+        offloading = [fleet.engine for fleet in scenario.fleets.values() if fleet.offload]
+        self._tiers = shared_tiers(offloading[0]) if offloading else None  # once for the run (`spec 11, 1`)
 
     def single(self) -> SingleWorkerServing:
         """The one-worker runtime."""
@@ -318,7 +320,7 @@ class _Run:
             capped=self._cap_ms is not None,
             interner=self._interner,
             stage=stage,
-            shared_tiers=shared_tiers(spec.engine) if spec.offload else None,
+            shared_tiers=self._tiers if spec.offload else None,
         )
         startup_s = spec.engine.startup_time if spec.startup is None else spec.expected_startup_s
         return Fleet(stage, factory, spec.workers, startup_s)

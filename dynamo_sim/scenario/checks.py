@@ -122,7 +122,7 @@ def _fleet_conflicts(name: str, fleet: Fleet) -> Iterator[tuple[Path, str]]:
             f"found {engine.worker_type!r}; must be {wanted!r} in {about}",
         )
     if fleet.offload:
-        yield from _offload_conflicts(engine)
+        yield from _offload_conflicts(name, engine)
     if engine.dp_size != 1:
         yield (name, "engine", "dp_size"), f"found {engine.dp_size}; must be 1 in a simulation"
 
@@ -166,23 +166,23 @@ def _pair_conflicts(scenario: Sections) -> Iterator[tuple[Path, str]]:
         )
 
 
-def _offload_conflicts(engine: EngineArgs) -> Iterator[tuple[Path, str]]:
+def _offload_conflicts(name: str, engine: EngineArgs) -> Iterator[tuple[Path, str]]:
     """What the lower cache tiers need (`spec 11, 1`)."""
     if engine.engine_type == "sglang":
         yield (
-            ("fleet", "offload"),
+            (name, "offload"),
             "is for engine_type 'vllm' and 'trtllm'; in the reference, sglang workers have no lower cache tiers",
         )
         return
     if engine.num_g2_blocks is None:
         yield (
-            ("fleet", "engine", "num_g2_blocks"),
-            "missing; fleet.offload needs it: the blocks of the host tier",
+            (name, "engine", "num_g2_blocks"),
+            f"missing; {name}.offload needs it: the blocks of the host tier",
         )
     if engine.kv_bytes_per_token is None:
         yield (
-            ("fleet", "engine", "kv_bytes_per_token"),
-            "missing; fleet.offload needs it: transfers take as long as their bytes",
+            (name, "engine", "kv_bytes_per_token"),
+            f"missing; {name}.offload needs it: transfers take as long as their bytes",
         )
 
 

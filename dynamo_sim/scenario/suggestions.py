@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
@@ -111,7 +112,7 @@ def _closest_by_a_word(name: str, options: Iterable[str]) -> str | None:
 def _elsewhere(name: str, root: type[BaseModel]) -> str | None:
     """The dotted key, nearest to the top, that is meant by another word, is like `name`, or begins with it."""
     by_key: dict[str, Path] = {}
-    for path in sorted(key_paths(root), key=len):
+    for path in sorted(_known_paths(root), key=len):
         by_key.setdefault(str(path[-1]), path)
     beginnings = [key for key in by_key if key.startswith(f"{_folded(name)}_")]
     meant = (
@@ -151,12 +152,18 @@ def _is_list(annotation: Any) -> bool:
     return any(get_origin(part) in (list, tuple) for part in (annotation, *get_args(annotation)))
 
 
+@cache
+def _known_paths(root: type[BaseModel]) -> tuple[Path, ...]:
+    """`key_paths`, worked out once: there are thousands, and every unknown key is looked for in them."""
+    return tuple(key_paths(root))
+
+
 def _homes(name: str, root: type[BaseModel]) -> list[Path]:
     """Sections that know a key of this name; of a list without the position.
 
     The sections of a prefill and a decode fleet, which have the keys of the section for one fleet, are left out.
     """
-    paths = (tuple(part for part in path if isinstance(part, str)) for path in key_paths(root))
+    paths = (tuple(part for part in path if isinstance(part, str)) for path in _known_paths(root))
     return [path[:-1] for path in paths if path[-1] == name and not OF_TWO_FLEETS & {*path[:-1]}]
 
 
