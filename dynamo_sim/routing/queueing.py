@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dynamo_sim.errors import SimulationError
 from dynamo_sim.routing.router import Dispatch, FrontendQueue, RoutedPool
@@ -15,6 +15,10 @@ class QueueingRouter:
     Args:
         waits_for_workers: whether requests wait where no worker is active; otherwise they are an error, as in the
             reference (`spec 01, 8`).
+
+    Attributes:
+        explains: whether `choose` has to say what it weighed.
+        terms, hit_rate: what it has to say of its last choice (`Dispatch`).
     """
 
     is_oblivious = False
@@ -25,6 +29,9 @@ class QueueingRouter:
 
     def __init__(self, waits_for_workers: bool = False) -> None:
         self.on_hold = False
+        self.explains = False
+        self.terms: Mapping[str, Sequence[float]] | None = None
+        self.hit_rate: float | None = None
         self._waits_for_workers = waits_for_workers
         self._queue = FrontendQueue()
 
@@ -54,14 +61,18 @@ class QueueingRouter:
         if self.on_hold or self._queue or (self._waits_for_workers and not pool.active_worker_ids()):
             self._queue.push(request, now_ms)
             return ()
-        return (Dispatch(request, self.choose(request, pool, now_ms)),)
+        return (self._dispatch(request, pool, now_ms),)
 
     def release(self, pool: RoutedPool, now_ms: float) -> Sequence[Dispatch]:
         """Dispatch all that waits, in its order, once there is an active worker."""
         if self.on_hold or not self._queue or not pool.active_worker_ids():
             return ()
         waiting = (self._queue.pop(now_ms) for _ in range(len(self._queue)))
-        return [Dispatch(request, self.choose(request, pool, now_ms)) for request in waiting]
+        return [self._dispatch(request, pool, now_ms) for request in waiting]
+
+    def _dispatch(self, request: Request, pool: RoutedPool, now_ms: float) -> Dispatch:
+        worker_id = self.choose(request, pool, now_ms)
+        return Dispatch(request, worker_id, self.hit_rate, self.terms)
 
     def prefill_completed(self, request: Request, pool: RoutedPool, now_ms: float) -> Sequence[Dispatch]:
         """Changes nothing."""

@@ -11,6 +11,7 @@ import pytest
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.scenario import Scenario
 from dynamo_sim.simulation import run
+from tests.routing.modes.loads import MODES
 
 
 def result_of(routing: dict[str, Any], **changes: Any) -> RunResult:
@@ -37,9 +38,10 @@ def result_of(routing: dict[str, Any], **changes: Any) -> RunResult:
 QUEUEING = {"mode": "kv_router", "router_queue_threshold": 0.05, "tie_break": "lowest_id"}
 
 
-@pytest.mark.parametrize("routing", [{"mode": "round_robin"}, QUEUEING])
+@pytest.mark.parametrize("routing", [{"mode": "round_robin"}, QUEUEING, *MODES])
 def test_recording_changes_no_figure(routing: dict[str, Any]) -> None:
     recorded, plain = result_of(routing), result_of(routing, **{"report.routing": False})
+    assert [r.worker_id for r in recorded.records.requests] == [r.worker_id for r in plain.records.requests]
     assert not len(plain.routing) and len(recorded.routing) == 40
     assert {name: recorded.summary[name] for name in plain.summary} == plain.summary
 
@@ -50,6 +52,21 @@ def test_a_row_says_what_was_weighed_and_the_worker_with_the_smallest_cost_is_ch
         assert row.worker_id == row.worker_ids[row.cost.index(min(row.cost))]
         assert len(row.cost) == len(row.booked_tokens) == len(row.cached_blocks) == 3
         assert row.hit_rate == row.cached_blocks[row.worker_ids.index(row.worker_id)] / 8
+
+
+def test_a_row_of_other_modes_says_what_the_router_compared() -> None:
+    for by in ("in_flight", "waiting_tokens", "kv_usage"):
+        for row in result_of({"mode": "least_loaded", "by": by}).routing.itertuples():
+            loads = getattr(row, by)
+            assert loads[row.worker_ids.index(row.worker_id)] == min(loads)
+    for row in result_of({"mode": "power_of_two_choices"}).routing.itertuples():
+        assert len(row.worker_ids) == 2 and row.in_flight[row.worker_ids.index(row.worker_id)] == min(
+            row.in_flight
+        )
+    for row in result_of({"mode": "endpoint_picker"}).routing.itertuples():
+        chosen = row.worker_ids.index(row.worker_id)
+        assert row.score[chosen] == max(row.score)
+        assert row.hit_rate == row.prefix_score[chosen]  # of 512 tokens all blocks are whole
 
 
 def test_a_row_says_how_long_the_request_waited_at_the_router() -> None:

@@ -114,6 +114,15 @@ class Candidates:
         """That measure of each worker, or a lower bound where it is not settled."""
         return self._values[measure]
 
+    def terms(self, pool: RoutedPool) -> dict[str, Sequence[float]]:
+        """All measures of all workers, brought up to date."""
+        if self._grows:
+            for place in np.flatnonzero(~self._is_settled).tolist():
+                self._values["kv_usage"][place] = pool.worker(self.ids[place]).kv_usage
+            self._is_settled[:] = True
+        measures = {measure: tuple(values.tolist()) for measure, values in self._values.items()}
+        return {"worker_ids": tuple(self.ids), **measures}
+
     def settle_best(self, pool: RoutedPool, fixed: Floats, weight: float) -> Floats:
         """Scores ``fixed + weight * (1 - kv_usage)``, settled as far as they could be the highest one.
 

@@ -42,6 +42,8 @@ class ComparingRouter(QueueingRouter):
         """
         refuse_without_workers(self.candidates.ids, self._mode)
         self.candidates.look(pool, now_ms)
+        if self.explains:
+            self.terms = self.candidates.terms(pool)
         return self.choose_among(request, pool)
 
     def choose_among(self, request: Request, pool: RoutedPool) -> int:

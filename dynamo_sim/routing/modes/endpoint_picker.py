@@ -46,12 +46,18 @@ class EndpointPicker(ComparingRouter):
         """The worker with the highest score."""
         candidates, weights = self.candidates, self._weights
         blocks = self._blocks(request)
+        prefix_scores = self._prefix_scores(blocks, pool)
         fixed = weights.queue * queue_scores(candidates.values("waiting"))
-        fixed = fixed + weights.prefix_cache * self._prefix_scores(blocks, pool)
+        fixed = fixed + weights.prefix_cache * prefix_scores
         scores = candidates.settle_best(pool, fixed, weights.kv_cache_utilization)
         best = np.flatnonzero(scores == scores.max())
         place = int(best[0] if len(best) == 1 else best[self._random.integers(len(best))])
         worker_id = candidates.take(place)
+        prompt_blocks = -(-request.input_tokens // self._interner.block_size)
+        self.hit_rate = float(prefix_scores[place]) * len(blocks) / prompt_blocks
+        if self.terms is not None:
+            more = {"score": tuple(scores.tolist()), "prefix_score": tuple(prefix_scores.tolist())}
+            self.terms = {**self.terms, **more}
         self._prefixes.routed(worker_id, blocks)
         return worker_id
 

@@ -32,9 +32,13 @@ class PowerOfTwoChoices(ViewingRouter):
         ids = pool.active_worker_ids()
         refuse_without_workers(ids, "power_of_two_choices")
         if len(ids) == 1:
+            self.terms = None
             return ids[0]
         pair = int(self._random.integers(len(ids) * (len(ids) - 1)))
         first, second = divmod(pair, len(ids) - 1)
         second += second >= first
         one, other = self.view(pool, ids[first]), self.view(pool, ids[second])
-        return other.id if getattr(other, self._by) < getattr(one, self._by) else one.id
+        load, other_load = getattr(one, self._by), getattr(other, self._by)
+        if self.explains:
+            self.terms = {"worker_ids": (one.id, other.id), self._by: (load, other_load)}
+        return other.id if other_load < load else one.id
