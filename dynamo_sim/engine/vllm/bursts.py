@@ -38,7 +38,7 @@ class BurstEmission(Emission):
     def emit(self, plan: PassPlan, step: Step, decode_start_ms: float) -> None:
         pool = self._pool
         while True:
-            batch = ready(self._batch.running)
+            batch = [s for s in ready(self._batch.running) if s.lease is None or not s.is_blocked]
             if not batch:
                 return
             reserved = sum(self._longest_burst_blocks(sequence) for sequence in batch)
