@@ -13,6 +13,10 @@ class LowerTiers(Protocol):
         """When a poll finds something next, for all that is known now; infinity for never (`spec 11, 2`)."""
 
     @property
+    def has_transfers(self) -> bool:
+        """Whether any transfer of this worker is in progress."""
+
+    @property
     def is_quiet(self) -> bool:
         """Whether no request is parked and nothing is in progress (`spec 11, 10`)."""
 

@@ -162,7 +162,7 @@ class AggregatedServing:
             or instant.is_scheduled
             or self._tick_due
             or self._looks_ahead
-            or self._polls
+            or self._polls.are_due
             or self._retries_matter
             or fleet.draining
             or fleet.idle_with_work
@@ -179,6 +179,7 @@ class AggregatedServing:
         self._complete(worker, step)
         if self.pool.fleet.idle_with_work:
             self._start_passes()
+            self._polls.arm()
         if not self.pool.fleet.in_flight and self._is_over():
             self._stop()
 
@@ -212,7 +213,7 @@ class AggregatedServing:
         return (
             not self._instant
             and not self._tick_due
-            and not self._polls
+            and not self._polls.are_due
             and not self._instant.is_scheduled
             and not self.source.hears_endings
             and not self.pool.fleet.draining

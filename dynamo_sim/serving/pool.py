@@ -414,7 +414,8 @@ class Pool:
         now, found = self.clock.now, False
         for worker in self.fleet.workers.values():
             scheduler = worker.scheduler
-            if scheduler.lower_tiers is not None and scheduler.lower_tiers.poll(now):
+            tiers = scheduler.lower_tiers
+            if tiers is not None and tiers.has_transfers and tiers.poll(now):
                 found = True
                 if self._publishes:
                     scheduler.kv_events_from_ms = min(scheduler.kv_events_from_ms, now)
@@ -423,8 +424,12 @@ class Pool:
 
     def lower_tiers_deadline_ms(self) -> float:
         """When a poll of a worker finds something next; infinity for never."""
-        tiers = (worker.scheduler.lower_tiers for worker in self.fleet.workers.values())
-        return min((each.deadline_ms for each in tiers if each is not None), default=math.inf)
+        deadline_ms = math.inf
+        for worker in self.fleet.workers.values():
+            tiers = worker.scheduler.lower_tiers
+            if tiers is not None and tiers.has_transfers:
+                deadline_ms = min(deadline_ms, tiers.deadline_ms)
+        return deadline_ms
 
     # ------------------------------------------------------------ who hears of it
 

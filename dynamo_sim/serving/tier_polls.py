@@ -39,6 +39,11 @@ class TierPolls:
         return found
 
     @property
+    def are_due(self) -> bool:
+        """Whether anything is in progress, so that every instant has its polls."""
+        return self._alarm is not None and self.deadline_ms < math.inf
+
+    @property
     def deadline_ms(self) -> float:
         """When a poll finds something next, for all that is known now; infinity for never."""
         return min((pool.lower_tiers_deadline_ms() for pool in self._pools), default=math.inf)

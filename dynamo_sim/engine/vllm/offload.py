@@ -40,6 +40,10 @@ class VllmOffload:
         return self._tiers.deadline_ms
 
     @property
+    def has_transfers(self) -> bool:
+        return self._tiers.has_transfers
+
+    @property
     def is_quiet(self) -> bool:
         return self._tiers.is_quiet
 

@@ -37,10 +37,20 @@ class Link(Generic[P]):
 
     Attributes:
         active: transfers in progress.
+        deadline_ms: when the next of them lands, for all that is known now; infinity for never.
         transfers, moved_bytes: of all transfers that were started.
     """
 
-    __slots__ = ("_bandwidth", "_busy_ms", "_busy_since_ms", "_now_ms", "active", "moved_bytes", "transfers")
+    __slots__ = (
+        "_bandwidth",
+        "_busy_ms",
+        "_busy_since_ms",
+        "_now_ms",
+        "active",
+        "deadline_ms",
+        "moved_bytes",
+        "transfers",
+    )
 
     def __init__(self, gbps: float) -> None:
         self._bandwidth = gbps * BYTES_PER_MS_AND_GBPS if gbps else math.inf
@@ -48,6 +58,7 @@ class Link(Generic[P]):
         self._busy_ms = 0.0
         self._busy_since_ms = 0.0
         self.active: list[Transfer[P]] = []
+        self.deadline_ms = math.inf
         self.transfers = 0
         self.moved_bytes = 0
 
@@ -58,6 +69,7 @@ class Link(Generic[P]):
             self._busy_since_ms = self._now_ms
         remaining = 0.0 if self._bandwidth == math.inf else float(size_bytes)
         self.active.append(Transfer(payload, remaining))
+        self._set_deadline()
         self.transfers += 1
         self.moved_bytes += size_bytes
 
@@ -85,21 +97,23 @@ class Link(Generic[P]):
             if not active:
                 self._busy_ms += landing_ms - self._busy_since_ms
         self._now_ms = max(now_ms, self._now_ms)  # the latest landing may lie within the tolerance
+        self._set_deadline()
         return landed
 
-    @property
-    def deadline_ms(self) -> float:
-        """When the next transfer lands, for all that is known now; infinity for never."""
+    def _set_deadline(self) -> None:
         active = self.active
         if not active:
-            return math.inf
-        if self._bandwidth == math.inf:
-            return self._now_ms
-        least = min(transfer.remaining_bytes for transfer in active)
-        shared = 0.0
-        for _ in active:
-            shared += least
-        return self._now_ms + shared / self._bandwidth
+            self.deadline_ms = math.inf
+        elif self._bandwidth == math.inf:
+            self.deadline_ms = self._now_ms
+        elif len(active) == 1:
+            self.deadline_ms = self._now_ms + active[0].remaining_bytes / self._bandwidth
+        else:
+            least = min(transfer.remaining_bytes for transfer in active)
+            shared = 0.0
+            for _ in active:
+                shared += least
+            self.deadline_ms = self._now_ms + shared / self._bandwidth
 
     def busy_ms(self, now_ms: float) -> float:
         """How long there have been transfers on it, up to ``now_ms``."""

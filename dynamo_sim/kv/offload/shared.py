@@ -18,19 +18,22 @@ class Owner:
     Attributes:
         found: transfers of this worker that somebody has found landed, and that it has not settled.
         found_ms: when the first of them was found; infinity for none.
+        in_progress: transfers that are not settled.
         is_gone: whether it was killed: nobody will settle anything.
     """
 
-    __slots__ = ("found", "found_ms", "is_gone")
+    __slots__ = ("found", "found_ms", "in_progress", "is_gone")
 
     def __init__(self) -> None:
         self.found: list[SharedTransfer] = []
         self.found_ms = math.inf
+        self.in_progress = 0
         self.is_gone = False
 
     def take_found(self) -> list[SharedTransfer]:
         """What is to be settled now, in order of landing."""
         found, self.found = self.found, []
+        self.in_progress -= len(found)
         self.found_ms = math.inf
         return found
 
@@ -47,6 +50,7 @@ class SharedTransfer:
     __slots__ = ("_note", "_owner", "settle")
 
     def __init__(self, owner: Owner, note: Callable[[], None], settle: Callable[[], None]) -> None:
+        owner.in_progress += 1
         self._owner = owner
         self._note = note
         self.settle = settle
@@ -95,7 +99,8 @@ class SharedTiers:
     @property
     def deadline_ms(self) -> float:
         """When something lands next; infinity for never."""
-        return min((link.deadline_ms for link in self.links.values()), default=math.inf)
+        links = self.links
+        return min([link.deadline_ms for link in links.values()]) if links else math.inf
 
     def goes_to_disk(self, name: int) -> bool:
         """Whether a block that has come to a host tier is copied to G3 (`spec 11, 6`)."""

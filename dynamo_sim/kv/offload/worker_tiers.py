@@ -74,9 +74,12 @@ class WorkerTiers(Generic[R]):
     @property
     def deadline_ms(self) -> float:
         """When a poll finds something next, for all that is known now; infinity for never (`spec 11, 2`)."""
-        return min(
-            self._out.deadline_ms, self._in.deadline_ms, self._shared.deadline_ms, self._owner.found_ms
-        )
+        return min(self._out.deadline_ms, self._in.deadline_ms, self._shared.deadline_ms, self._owner.found_ms)
+
+    @property
+    def has_transfers(self) -> bool:
+        """Whether a transfer of this worker is in progress, or found and not settled."""
+        return bool(self._out.active or self._in.active or self._owner.in_progress)
 
     @property
     def is_quiet(self) -> bool:
