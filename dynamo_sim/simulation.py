@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from dynamo_sim.clock import Clock
-from dynamo_sim.engine.build import scheduler_factory, shared_tiers
+from dynamo_sim.engine.build import offload_settings, scheduler_factory
 from dynamo_sim.engine.roles import Stage
 from dynamo_sim.errors import ScenarioError
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.fleet import Fleet
 from dynamo_sim.fleet.startup import startup_durations
+from dynamo_sim.kv.offload.shared import SharedTiers
 from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.records.records import RunRecords
+from dynamo_sim.records.tier_use import TierUse
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.report.summary import summarise
 from dynamo_sim.report.unserved import unserved_warnings
@@ -194,6 +196,8 @@ def _run(
     with _garbage_collection_paused():
         serving.run()
     records = run.records
+    if run.tiers is not None:
+        records.tier_use = TierUse.of(run.tiers, records.end_ms)
     if controller is not None:
         records.decisions, records.readings = controller.decision_rows(), controller.readings()
     notes = [] if controller is None else [*controller.warnings, *controller.notes(records.end_ms)]
@@ -224,6 +228,7 @@ class _Run:
     Attributes:
         records: what the run will leave behind.
         timings: the durations of passes, of each fleet.
+        tiers: the lower cache tiers; None where no fleet has any.
     """
 
     def __init__(
@@ -247,7 +252,8 @@ class _Run:
         first = next(iter(scenario.fleets.values()))
         self._interner = PrefixInterner(first.engine.block_size)
         offloading = [fleet.engine for fleet in scenario.fleets.values() if fleet.offload]
-        self._tiers = shared_tiers(offloading[0]) if offloading else None  # once for the run (`spec 11, 1`)
+        # Once for the run (`spec 11, 1`).
+        self.tiers = SharedTiers(offload_settings(offloading[0])) if offloading else None
 
     def single(self) -> SingleWorkerServing:
         """The one-worker runtime."""
@@ -320,7 +326,7 @@ class _Run:
             capped=self._cap_ms is not None,
             interner=self._interner,
             stage=stage,
-            shared_tiers=self._tiers if spec.offload else None,
+            shared_tiers=self.tiers if spec.offload else None,
         )
         startup_s = spec.engine.startup_time if spec.startup is None else spec.expected_startup_s
         return Fleet(stage, factory, spec.workers, startup_s)

@@ -29,6 +29,21 @@ ROWS = (
     ("reused at 1st admission", "first_admission_prefix_cache_reused_ratio", "{:.1%}"),
     ("router hit rate", "routing_hit_rate", "{:.1%}"),
     ("load, most / mean", "load_imbalance", "{:,.2f}"),
+    ("reused from the GPU", "gpu_reused_ratio", "{:.1%}"),
+    ("reused from the host", "host_reused_ratio", "{:.1%}"),
+    ("reused from disk", "disk_reused_ratio", "{:.1%}"),
+    ("reused from the store", "store_reused_ratio", "{:.1%}"),
+    ("requests swapped in", "swap_in_requests", "{:,.0f}"),
+    ("mean wait for swap-in (ms)", "mean_swap_in_wait_ms", "{:,.2f}"),
+    ("evicted blocks dropped", "dropped_blocks", "{:,.0f}"),
+    ("GPU to host (GB)", "g1_to_g2_gigabytes", "{:,.1f}"),
+    ("GPU to host (s busy)", "g1_to_g2_busy_s", "{:,.2f}"),
+    ("host to GPU (GB)", "g2_to_g1_gigabytes", "{:,.1f}"),
+    ("host to GPU (s busy)", "g2_to_g1_busy_s", "{:,.2f}"),
+    ("host to disk (GB)", "g2_to_g3_gigabytes", "{:,.1f}"),
+    ("disk to host (GB)", "g3_to_g2_gigabytes", "{:,.1f}"),
+    ("host to store (GB)", "g2_to_g4_gigabytes", "{:,.1f}"),
+    ("store to host (GB)", "g4_to_g2_gigabytes", "{:,.1f}"),
     ("duration (s)", "duration_ms", "{:,.2f}"),
     ("peak workers", "peak_workers", "{:,.0f}"),
     ("mean workers", "mean_workers", "{:,.1f}"),
@@ -50,7 +65,16 @@ ROWS = (
 )
 """Label, field of the summary or of `fleet_figures`, format; a row without a value in any run is left out."""
 
-ONLY_IF_ANY = ("rejected_requests", "failed_requests", "unfinished_requests", "preemptions", "scale_changes")
+ONLY_IF_ANY = (
+    "rejected_requests",
+    "failed_requests",
+    "unfinished_requests",
+    "preemptions",
+    "scale_changes",
+    "disk_reused_ratio",
+    "store_reused_ratio",
+    "dropped_blocks",
+)
 """Rows that are left out where they are 0 in all runs."""
 
 ALWAYS_COLUMNS = 3

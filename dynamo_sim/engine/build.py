@@ -51,14 +51,14 @@ def scheduler_factory(
         sampler = None if rates is None else BurstSampler(rates, args.aic_mtp_seed, worker_id)
         if shared_tiers is None:
             return engine(args, shared_timing, names, sampler, capped=capped, stage=stage)
-        tiers: WorkerTiers[Sequence] = WorkerTiers(shared_tiers)
+        tiers: WorkerTiers[Sequence] = WorkerTiers(shared_tiers, offload_settings(args))
         return VllmScheduler(args, shared_timing, names, sampler, capped=capped, stage=stage, tiers=tiers)
 
     return make
 
 
-def shared_tiers(args: EngineArgs) -> SharedTiers:
-    """The lower cache tiers of a run, empty (`spec 11, 1`); all its fleets share them.
+def offload_settings(args: EngineArgs) -> OffloadSettings:
+    """What the lower cache tiers of a worker are (`spec 11, 1`).
 
     Raises:
         ScenarioError: the arguments say too little about them.
@@ -74,15 +74,13 @@ def shared_tiers(args: EngineArgs) -> SharedTiers:
         given = getattr(args, f"bandwidth_{name}_gbps")
         if given is not None:
             gbps[name] = given
-    return SharedTiers(
-        OffloadSettings(
-            host_blocks=args.num_g2_blocks,
-            block_bytes=args.block_size * args.kv_bytes_per_token,
-            disk_blocks=args.num_g3_blocks,
-            object_store=args.enable_g4_storage,
-            batch_blocks=args.offload_batch_size or DEFAULT_BATCH_BLOCKS,
-            gbps=gbps,
-        )
+    return OffloadSettings(
+        host_blocks=args.num_g2_blocks,
+        block_bytes=args.block_size * args.kv_bytes_per_token,
+        disk_blocks=args.num_g3_blocks,
+        object_store=args.enable_g4_storage,
+        batch_blocks=args.offload_batch_size or DEFAULT_BATCH_BLOCKS,
+        gbps=gbps,
     )
 
 

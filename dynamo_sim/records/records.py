@@ -10,6 +10,7 @@ from dynamo_sim.engine.pass_log import PassLog
 from dynamo_sim.records.fleet_changes import FleetChange
 from dynamo_sim.records.readings import Reading
 from dynamo_sim.records.routing import RoutingDecision
+from dynamo_sim.records.tier_use import TierUse
 from dynamo_sim.workload.request import Request
 
 FLEET = "fleet"
@@ -61,6 +62,7 @@ class RunRecords:
         decisions: one row an evaluation of an autoscaler, in order.
         routing: decisions of the routers, in order; none where they are not recorded.
         readings: units and thresholds of the values in the decisions, where the policies say.
+        tier_use: what the lower cache tiers did; None where there are none.
         warnings: what a reader of the results has to know, one sentence each.
     """
 
@@ -72,6 +74,7 @@ class RunRecords:
     decisions: list[dict[str, Any]] = field(default_factory=list)
     routing: list[RoutingDecision] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
+    tier_use: TierUse | None = None
     warnings: list[str] = field(default_factory=list)
 
     def fleet(self, name: str) -> FleetRecords:

@@ -14,6 +14,7 @@ from dynamo_sim.records.fleet_changes import FleetChange
 from dynamo_sim.records.phases import is_handed_over
 from dynamo_sim.records.records import FleetRecords, RunRecords
 from dynamo_sim.records.routing import RoutingDecision
+from dynamo_sim.report.tier_figures import ROW_FIELDS, tier_row
 
 UNFINISHED = "unfinished"
 """The outcome of a request that had neither been completed nor rejected when the run ended."""
@@ -25,14 +26,21 @@ def requests_frame(records: RunRecords, columns: RequestColumns) -> pd.DataFrame
     Columns: ``index`` in the workload; ``session_id``, ``turn_index`` and ``worker_id`` (missing where there
     is none); ``outcome`` (completed, rejected, failed or unfinished); the observed times, the latencies
     (``queue_ms``, ``ttft_ms``, ``ttst_ms``, ``tpot_ms``, ``e2e_ms``) and the counts of `RequestColumns`. Where there
-    are two fleets, ``worker_id`` is the decode worker, and the `HANDOFF_COLUMNS` follow.
+    are two fleets, ``worker_id`` is the decode worker, and the `HANDOFF_COLUMNS` follow. With lower cache tiers, tokens
+    that came back from each of them, ``swap_ins`` and ``swap_in_wait_ms`` follow.
     """
     frame = _requests_frame(records, columns)
+    if records.tier_use is not None:
+        rows = [tier_row(request) for request in records.requests]
+        for name in ROW_FIELDS:
+            frame[name] = pd.Series([row[name] for row in rows], dtype=TIER_DTYPES.get(name, "int64"))
     if is_handed_over(records.requests):
         for name, dtype in HANDOFF_COLUMNS.items():
             frame[name] = pd.Series([getattr(r.handoff, name) for r in records.requests], dtype=dtype)
     return frame
 
+
+TIER_DTYPES = {"swap_in_wait_ms": "float64"}
 
 HANDOFF_COLUMNS: dict[str, Any] = {
     "prefill_worker_id": "Int64",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dynamo_sim.records.records import RunRecords
+from dynamo_sim.report.tier_figures import tier_row
 from dynamo_sim.workload.request import Request
 
 HANDOFF_FIELDS = (
@@ -28,11 +29,16 @@ def request_rows(records: RunRecords) -> list[dict[str, Any]]:
 
     Returns:
         Dicts with the keys of the reference in its order, None where it writes null. ``uuid`` is made from
-        the request's index, so it is the same in every run; the reference draws it at random.
+        the request's index, so it is the same in every run; the reference draws it at random. Where there are lower
+        cache tiers, what came back from each of them follows (`tier_row`).
     """
     ended = [request for request in records.requests if request.outcome is not None]
     ended.sort(key=lambda request: request.arrival_ms)
-    return [_row(request, records.single_worker) for request in ended]
+    rows = [_row(request, records.single_worker) for request in ended]
+    if records.tier_use is not None:
+        for row, request in zip(rows, ended, strict=True):
+            row.update(tier_row(request))
+    return rows
 
 
 def iter_json_lines(records: RunRecords) -> Iterator[str]:

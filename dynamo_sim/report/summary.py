@@ -14,6 +14,7 @@ from dynamo_sim.records.percentiles import statistics
 from dynamo_sim.records.records import DECODE, FLEET, PREFILL, RunRecords
 from dynamo_sim.records.routing import LoadSpread, mean_hit_rate
 from dynamo_sim.report.fleet_use import fleet_use
+from dynamo_sim.report.tier_figures import tier_figures
 from dynamo_sim.workload.request import Outcome
 
 Number = int | float
@@ -169,6 +170,8 @@ def summarise(records: RunRecords, sla: Sla | None = None, wall_time_ms: float |
         summary["within_sla_requests"] = good
         summary["within_sla"] = good / max(len(everything), 1)
     summary.update(_routing(records, end_ms))
+    if records.tier_use is not None:
+        summary.update(tier_figures(records.requests, records.tier_use))
     return summary if wall_time_ms is None else summary.with_wall_time(wall_time_ms)
 
 

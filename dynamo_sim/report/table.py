@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
+from dynamo_sim.report.tier_figures import tier_lines
+
 TITLE = "dynamo_sim | simulated LLM metrics"
 
 COLUMNS = {
@@ -126,7 +128,7 @@ def explained_lines(summary: Mapping[str, float]) -> list[str]:
         lines.append("Not completed: " + ", ".join(f"{n:,} {word}" for word, n in others.items() if n))
     if preemptions:
         lines.append(f"Preemptions: {preemptions:,}")
-    return lines
+    return [*lines, *tier_lines(summary)]
 
 
 def sla_line(summary: Mapping[str, float]) -> str:

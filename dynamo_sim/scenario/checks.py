@@ -17,6 +17,16 @@ from dynamo_sim.traces.formats import FORMATS
 
 MODES_OF_TWO_FLEETS = ("round_robin", "kv_router", "random")
 """Routing modes of a prefill and a decode fleet; the others look at workers, which hold more than they tell there."""
+SHARED_TIER_KEYS = (
+    "num_g3_blocks",
+    "enable_g4_storage",
+    "kv_bytes_per_token",
+    "bandwidth_g2_to_g3_gbps",
+    "bandwidth_g3_to_g2_gbps",
+    "bandwidth_g2_to_g4_gbps",
+    "bandwidth_g4_to_g2_gbps",
+)
+"""Keys in which all workers that share a disk or an object store agree (spec 11, 1)."""
 
 
 class Sections(Protocol):
@@ -157,6 +167,14 @@ def _pair_conflicts(scenario: Sections) -> Iterator[tuple[Path, str]]:
             ("prefill", "engine", "kv_transfer_bandwidth"),
             "found 0; must be above 0, or left out for transfers that take no time",
         )
+    if all(fleet.offload for fleet in scenario.fleets.values()):
+        for key in SHARED_TIER_KEYS:
+            found, wanted = getattr(decode, key), getattr(prefill, key)
+            if found != wanted:
+                yield (
+                    ("decode", "engine", key),
+                    f"found {found}; must be that of the prefill workers, {wanted}: both share the lower cache tiers",
+                )
     workload = scenario.workload
     if isinstance(workload, TraceWorkload) and not workload.trace_format.with_two_fleets:
         possible = " or ".join(repr(each.name) for each in FORMATS if each.with_two_fleets)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from dynamo_sim.kv.offload.copy_queue import CopyQueue
 from dynamo_sim.kv.offload.eviction_order import Block
@@ -65,19 +66,27 @@ class SharedTransfer:
             self._owner.found_ms = min(now_ms, self._owner.found_ms)
 
 
+class WorkerLinks(Protocol):
+    """The part of one worker, as far as it is counted in the end."""
+
+    dropped_blocks: int
+
+    @property
+    def links(self) -> Mapping[LinkName, Link[Any]]: ...
+
+
 class SharedTiers:
     """G3 and G4, with one link each way.
 
     Attributes:
-        settings: sizes and speeds of the tiers of a worker.
         disk: G3; None where there is none.
         objects: names of the blocks in G4, which never forgets; None where there is no G4.
         links: the shared links by name, in the order in which they are polled.
+        workers: every worker that has ever had a part in them.
         disk_queues, object_queues: what each worker is to copy there.
     """
 
     def __init__(self, settings: OffloadSettings) -> None:
-        self.settings = settings
         self.disk = None if settings.disk_blocks is None else Tier(settings.disk_blocks)
         self.objects: set[int] | None = set() if settings.object_store else None
         names: list[LinkName] = []
@@ -86,6 +95,7 @@ class SharedTiers:
         if self.objects is not None:
             names += ["g2_to_g4", "g4_to_g2"]
         self.links: dict[LinkName, Link[SharedTransfer]] = {name: Link(settings.gbps[name]) for name in names}
+        self.workers: list[WorkerLinks] = []
         self.disk_queues: list[CopyQueue[list[Block]]] = []
         self.object_queues: list[CopyQueue[list[Block]]] = []
 
@@ -101,6 +111,12 @@ class SharedTiers:
         """When something lands next; infinity for never."""
         links = self.links
         return min([link.deadline_ms for link in links.values()]) if links else math.inf
+
+    def all_links(self) -> Iterator[tuple[LinkName, Link[Any]]]:
+        """The links of all workers, and the shared ones, with their names."""
+        for worker in self.workers:
+            yield from worker.links.items()
+        yield from self.links.items()
 
     def goes_to_disk(self, name: int) -> bool:
         """Whether a block that has come to a host tier is copied to G3 (`spec 11, 6`)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from dynamo_sim.kv.offload.copy_queue import CopyQueue
 from dynamo_sim.kv.offload.eviction_order import Block
@@ -35,7 +35,7 @@ class WorkerTiers(Generic[R]):
 
     Args:
         shared: G3 and G4 of the run.
-        settings: sizes and speeds, where they are not those of ``shared``.
+        settings: sizes and speeds; what concerns the shared tiers is the same for all workers.
 
     Attributes:
         host: G2.
@@ -46,8 +46,7 @@ class WorkerTiers(Generic[R]):
         dropped_blocks: evicted blocks that were not copied, because the host tier had no room.
     """
 
-    def __init__(self, shared: SharedTiers, settings: OffloadSettings | None = None) -> None:
-        settings = settings or shared.settings
+    def __init__(self, shared: SharedTiers, settings: OffloadSettings) -> None:
         self.host = Tier(settings.host_blocks)
         self.now_ms = 0.0
         self.parked: list[SwapIn[R]] = []
@@ -61,12 +60,14 @@ class WorkerTiers(Generic[R]):
         self._batches: CopyQueue[Batch] = CopyQueue(settings.batch_blocks, self._start_batch)
         self._to_disk: CopyQueue[list[Block]] = CopyQueue(1, self._start_disk_copy)
         self._to_store: CopyQueue[list[Block]] = CopyQueue(settings.batch_blocks, self._start_store_copy)
+        shared.workers.append(self)
         shared.disk_queues.append(self._to_disk)
         shared.object_queues.append(self._to_store)
         self._given_up_slots = 0
 
     @property
-    def links(self) -> dict[LinkName, Link[Batch] | Link[SwapIn[R]]]:
+    def links(self) -> dict[LinkName, Link[Any]]:
+        """The links of this worker alone, by name."""
         return {"g1_to_g2": self._out, "g2_to_g1": self._in}
 
     # ------------------------------------------------------------ time
@@ -74,7 +75,9 @@ class WorkerTiers(Generic[R]):
     @property
     def deadline_ms(self) -> float:
         """When a poll finds something next, for all that is known now; infinity for never (`spec 11, 2`)."""
-        return min(self._out.deadline_ms, self._in.deadline_ms, self._shared.deadline_ms, self._owner.found_ms)
+        return min(
+            self._out.deadline_ms, self._in.deadline_ms, self._shared.deadline_ms, self._owner.found_ms
+        )
 
     @property
     def has_transfers(self) -> bool:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from dynamo_sim.engine.build import scheduler_factory
+from dynamo_sim.engine.vllm.scheduler import VllmScheduler
 from dynamo_sim.kv.offload.settings import OffloadSettings
 from dynamo_sim.kv.offload.shared import SharedTiers
+from dynamo_sim.kv.offload.worker_tiers import WorkerTiers
+from dynamo_sim.kv.prefix import PrefixInterner
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.timing.build import build_timing
 from dynamo_sim.timing.speculative import BurstSampler
@@ -61,7 +63,11 @@ def twin(args: EngineArgs, settings: OffloadSettings) -> Any:
 
 
 def ours(args: EngineArgs, settings: OffloadSettings) -> Any:
-    return scheduler_factory(args, shared_tiers=SharedTiers(settings))(0)
+    tiers: WorkerTiers[Any] = WorkerTiers(SharedTiers(settings), settings)
+    sampler = None
+    if args.speculative_rates is not None:
+        sampler = BurstSampler(args.speculative_rates, args.aic_mtp_seed, 0)
+    return VllmScheduler(args, build_timing(args), PrefixInterner(args.block_size), sampler, tiers=tiers)
 
 
 @pytest.mark.parametrize("seed", range(LOADS))

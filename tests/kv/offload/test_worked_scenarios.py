@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from dynamo_sim.engine.build import scheduler_factory, shared_tiers
+from dynamo_sim.engine.build import offload_settings, scheduler_factory
 from dynamo_sim.engine.vllm.scheduler import VllmScheduler
+from dynamo_sim.kv.offload.shared import SharedTiers
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.scenario.engine_args import EngineArgs
 from dynamo_sim.scenario.specs import Scenario
@@ -81,7 +82,7 @@ def test_12_1_a_destination_waits_for_the_copy_of_what_it_evicts() -> None:
         bandwidth_g1_to_g2_gbps=1.0,
         worker_type="decode",
     )
-    worker = scheduler_factory(args, shared_tiers=shared_tiers(args))(0)
+    worker = scheduler_factory(args, shared_tiers=SharedTiers(offload_settings(args)))(0)
     assert isinstance(worker, VllmScheduler)
     worker.pool.release(_filled(worker))
     destination = Request(1, 0.0, 4, 4, ((2, 4),))

@@ -24,8 +24,12 @@ def shared(host_blocks: int = 8, **settings: Any) -> SharedTiers:
     return SharedTiers(OffloadSettings(host_blocks, 1_000_000, gbps=NAMES, **settings))
 
 
+def worker_of(below: SharedTiers, host_blocks: int = 8, **settings: Any) -> WorkerTiers[str]:
+    return WorkerTiers(below, OffloadSettings(host_blocks, 1_000_000, gbps=NAMES, **settings))
+
+
 def tiers(host_blocks: int = 8, **settings: Any) -> WorkerTiers[str]:
-    return WorkerTiers(shared(host_blocks, **settings))
+    return worker_of(shared(host_blocks, **settings), host_blocks, **settings)
 
 
 def evicted(tested: WorkerTiers[str], *names: int) -> Lease | None:
@@ -182,8 +186,7 @@ def test_the_store_takes_several_at_once_and_never_forgets() -> None:
 
 def test_a_landing_that_another_worker_finds_is_settled_at_once_by_its_owner() -> None:
     both = shared(disk_blocks=4)
-    owner: WorkerTiers[str] = WorkerTiers(both)
-    other: WorkerTiers[str] = WorkerTiers(both)
+    owner, other = worker_of(both), worker_of(both)
     evicted(owner, 1)
     freed(owner, 1.0)
     other.poll(2.0)
@@ -196,8 +199,7 @@ def test_a_landing_that_another_worker_finds_is_settled_at_once_by_its_owner() -
 
 def test_what_a_killed_worker_has_in_progress_lands_without_it() -> None:
     both = shared(disk_blocks=4, batch_blocks=1)
-    killed: WorkerTiers[str] = WorkerTiers(both)
-    other: WorkerTiers[str] = WorkerTiers(both)
+    killed, other = worker_of(both, batch_blocks=1), worker_of(both)
     evicted(killed, 1, 2)
     freed(killed, 1.0)
     freed(killed, 2.0)
