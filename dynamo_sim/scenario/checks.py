@@ -17,6 +17,7 @@ from dynamo_sim.traces.formats import FORMATS
 
 MODES_OF_TWO_FLEETS = ("round_robin", "kv_router", "random")
 """Routing modes of a prefill and a decode fleet; the others look at workers, which hold more than they tell there."""
+
 SHARED_TIER_KEYS = (
     "num_g3_blocks",
     "enable_g4_storage",
