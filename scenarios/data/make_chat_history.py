@@ -1,6 +1,6 @@
 """Writes chat_history.jsonl: conversations whose prompts are all that was said before, and a new question.
 
-A row is a request in the Mooncake format; an id stands for 512 tokens. All conversations begin with the same 512 tokens.
+A row is a request in the Mooncake format; an id stands for 512 tokens. All conversations begin with the same one.
 """
 
 from __future__ import annotations
