@@ -72,7 +72,7 @@ def test_nothing_is_lost_and_every_handoff_ends(seed: int, monkeypatch: pytest.M
         return  # a dead end, which says so
     requests = serving.decode.collector.records.requests
     assert all(request.outcome is not None for request in requests)
-    assert not serving._handoffs and not serving._in_system
+    assert not serving._flow.live and not serving._in_system
     for side in (serving.prefill, serving.decode):
         assert not side.waiting and not any(side.deferred.values())
         for worker in side.pool.fleet.workers.values():
