@@ -14,6 +14,9 @@ MAX_TOKENS = 2**31 - 1
 MAX_BLOCKS = 1 << 24
 """Blocks of one token sequence; the reference numbers their positions up to here."""
 
+MAX_TRACE_IDS = 1 << 28
+"""Ids of blocks in a trace; each takes 4 bytes."""
+
 MIN_PER_WORKER = 1e-6
 """Of a metric, for one worker to have; less is a mistake in the unit, and would order workers without end."""
 

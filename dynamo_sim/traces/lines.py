@@ -15,12 +15,17 @@ from typing import Any, NoReturn
 import zstandard
 
 from dynamo_sim.errors import TraceError
+from dynamo_sim.limits import MAX_REQUESTS
 from dynamo_sim.text import counted
 from dynamo_sim.traces.decimals import as_written, read_decimal
 from dynamo_sim.traces.opening import open_trace
 
-MAX_LINE_BYTES = 1 << 28
+MAX_LINE_BYTES = 1 << 26
 """A longer line is no record of a trace."""
+
+
+MAX_LINES = 2 * MAX_REQUESTS
+"""More of them, as blank ones in a small compressed file, would be read for minutes."""
 
 
 class BadLine(Exception):
@@ -75,6 +80,8 @@ class TraceLines:
             with open_trace(self._path) as file:
                 read_line = partial(file.readline, MAX_LINE_BYTES + 1)
                 for line, raw in enumerate(iter(read_line, b""), start=1):
+                    if line > MAX_LINES:
+                        raise TraceError(f"the trace has more than {MAX_LINES:,} lines", self.file)
                     if line == 1:
                         raw = raw.removeprefix(codecs.BOM_UTF8)
                     if not raw or raw.isspace():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
+from dynamo_sim.errors import TraceError
+from dynamo_sim.limits import MAX_TRACE_IDS
 from dynamo_sim.prompt_ids import TOKEN_MASK
 
 
@@ -32,8 +34,14 @@ class TurnTable:
         return len(self._input)
 
     def store_ids(self, ids: Sequence[int]) -> int:
-        """Append ids to the common array; returns the position of the first."""
+        """Append ids to the common array; returns the position of the first.
+
+        Raises:
+            TraceError: there are more of them than a trace may have.
+        """
         first = len(self._values)
+        if first + len(ids) > MAX_TRACE_IDS:
+            raise TraceError(f"the trace has more than {MAX_TRACE_IDS:,} ids of blocks")
         try:
             self._values.extend(ids)
         except OverflowError:

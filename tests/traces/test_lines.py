@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import threading
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -15,6 +16,7 @@ from dynamo_sim.report.trace_facts import inspect_trace
 from dynamo_sim.traces import lines
 from dynamo_sim.traces.formats import format_named, read_trace
 from dynamo_sim.traces.lines import TraceLines
+from dynamo_sim.traces.turn_table import TurnTable
 
 ROW = {"timestamp": 0, "output_length": 2, "hash_ids": [1, 2]}
 
@@ -254,3 +256,18 @@ def test_a_block_of_no_tokens_is_refused():
 def test_only_recorded_traces_come_in_several_files(tmp_path):
     with pytest.raises(ScenarioError, match="takes one file, got 2"):
         read_trace([tmp_path / "a", tmp_path / "b"])
+
+
+def test_a_trace_has_no_lines_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MAX_LINES", 5)
+    (tmp_path / "t.jsonl").write_text("\n" * 6)
+    with pytest.raises(TraceError, match="the trace has more than 5 lines"):
+        list(TraceLines(tmp_path / "t.jsonl"))
+
+
+def test_a_trace_has_no_ids_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynamo_sim.traces.turn_table.MAX_TRACE_IDS", 5)
+    table = TurnTable(4)
+    table.store_ids(range(5))
+    with pytest.raises(TraceError, match="the trace has more than 5 ids of blocks"):
+        table.store_ids([1])
