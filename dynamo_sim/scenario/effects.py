@@ -98,6 +98,13 @@ def _prefix_groups(scenario: Scenario) -> str | None:
     return _shared_prefix(scenario) if isinstance(scenario.workload, TraceWorkload) else None
 
 
+def _groups_are_one(scenario: Scenario) -> bool:
+    """Whether all of several prefix groups share the same blocks, as in the reference (`spec 08, 11`)."""
+    workload = scenario.workload
+    is_generated = isinstance(workload, GeneratedWorkload)
+    return not is_generated and workload.num_prefix_groups > 1 and _prefix_groups(scenario) is None
+
+
 def _seed(scenario: Scenario) -> str | None:
     """Generated loads, startups by a distribution, the times of scrapes and many routers are drawn."""
     is_scraped = any(not autoscaler.metrics.perfect for autoscaler in scenario.autoscalers.values())
@@ -323,6 +330,8 @@ def effective(scenario: Scenario) -> dict[str, Any]:
             section = section.get(name) if isinstance(section, dict) else None
         if isinstance(section, dict):
             section.pop(last, None)
+    if _groups_are_one(scenario):
+        data["workload"]["num_prefix_groups"] = 1
     return data
 
 
@@ -339,6 +348,11 @@ def _is_given(scenario: Scenario, key: str) -> bool:
 
 
 def _remarks(scenario: Scenario) -> Iterator[str]:
+    if _groups_are_one(scenario):
+        yield (
+            "workload.num_prefix_groups: only whether it is above 0 matters; all groups share the same blocks "
+            "(as in the reference)"
+        )
     for name, fleet in scenario.fleets.items():
         for key in ("aic_tp_size", "aic_attention_dp_size"):
             if getattr(fleet.engine, key) not in (None, 1):
