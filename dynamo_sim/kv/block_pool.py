@@ -92,9 +92,13 @@ class BlockPool:
                     break
                 cached = run.last
         if self._pins:
-            pins = self._pins
-            held -= sum(name in pins and owners[name] == pins[name] for name in names[:cached])
+            held -= self._only_pinned(names[:cached])
         return cached, held
+
+    def _only_pinned(self, names: Sequence[int]) -> int:
+        """How many of some blocks nobody holds but reservations."""
+        pins, owners = self._pins, self._owners
+        return sum(name in pins and owners[name] == pins[name] for name in names)
 
     # ------------------------------------------------------------ taking
 

@@ -65,6 +65,8 @@ class OffloadingPool(BlockPool, Generic[R]):
             elif name not in inactive:
                 break
             cached += 1
+        if self._pins:
+            held -= self._only_pinned(table.names[:cached])
         return cached, held
 
     # ------------------------------------------------------------ taking
@@ -101,6 +103,8 @@ class OffloadingPool(BlockPool, Generic[R]):
         found = self.hold_prefix(table)
         answer = self.open(blocks - found)
         if answer is TAKEN:
+            for name in table.names[:found]:
+                self._pins[name] = self._pins.get(name, 0) + 1
             table.held_blocks = found
             return blocks - found
         self.give_back_prefix(table, found)
