@@ -23,5 +23,8 @@ class LowerTiers(Protocol):
     def poll(self, now_ms: float) -> bool:
         """Find what has landed by now and start what waited for it; whether there was anything (`spec 11, 4.1`)."""
 
+    def time_is(self, now_ms: float) -> None:
+        """A command comes at ``now_ms``: what it evicts sets out then."""
+
     def abandon(self) -> None:
         """The worker was killed."""

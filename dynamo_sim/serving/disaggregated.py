@@ -215,7 +215,7 @@ class DisaggregatedServing:
         found = self._polls.poll()
         for worker in list(self.decode.pool.fleet.workers.values()):
             if not worker.busy and worker.scheduler.handoffs.attempt_is_due:
-                self._flow.note_reserved(worker.scheduler.handoffs.attempt())
+                self._flow.note_reserved(self.decode.attempt(worker.id))
         return found
 
     def _take_passes(self) -> bool:
@@ -281,7 +281,7 @@ class DisaggregatedServing:
         side.pool.complete(worker, step)
         reserved = None
         if side is self.decode:
-            reserved = worker.scheduler.handoffs.attempt()
+            reserved = self.decode.attempt(worker.id)
         if side.deferred:
             self._flow.actions += side.deferred.pop(worker.id, ())
         if side is self.decode:

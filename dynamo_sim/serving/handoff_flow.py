@@ -210,7 +210,7 @@ class HandoffFlow:
         side.pool.note_dispatch(Dispatch(request, worker_id))
         milestones.decode_worker_id = request.worker_id = worker_id
         if not worker.busy:
-            self.note_reserved(side.commands.attempt(worker_id))
+            self.note_reserved(side.attempt(worker_id))
 
     def note_reserved(self, reserved: Reserved | None) -> None:
         """An attempt has found room for a destination, or for none."""
@@ -249,7 +249,7 @@ class HandoffFlow:
             side.commands.activate_destination(worker_id, handoff.request)
             milestones.destination_activated_ms = self._clock.now
             self._note(handoff, Fact.ACTIVATED)
-            self.note_reserved(side.commands.attempt(worker_id))
+            self.note_reserved(side.attempt(worker_id))
 
     def _release_source(self, handoff: Handoff) -> None:
         side, milestones = self._prefill, handoff.milestones

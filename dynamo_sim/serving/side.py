@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dynamo_sim.clock import Clock
+from dynamo_sim.engine.handoff import Reserved
 from dynamo_sim.engine.roles import Stage
 from dynamo_sim.fleet.collector import Collector
 from dynamo_sim.fleet.commands import FleetCommands
@@ -97,6 +98,15 @@ class FleetSide:
         if not process.is_reported:
             self._before_event()
             self._instant.report(process.order, process)
+
+    # ------------------------------------------------------------ destinations
+
+    def attempt(self, worker_id: int) -> Reserved | None:
+        """Look for room for the destination of an idle worker that has waited longest; what it evicts sets out now."""
+        tiers = self.pool.fleet.workers[worker_id].scheduler.lower_tiers
+        if tiers is not None:
+            tiers.time_is(self.pool.clock.now)
+        return self.commands.attempt(worker_id)
 
     # ------------------------------------------------------------ tasks
 

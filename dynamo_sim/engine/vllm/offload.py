@@ -70,6 +70,9 @@ class VllmOffload:
             notes.disk_tokens += swap_in.disk_blocks * size
             notes.store_tokens += swap_in.store_blocks * size
 
+    def time_is(self, now_ms: float) -> None:
+        self._tiers.now_ms = now_ms
+
     def abandon(self) -> None:
         self._tiers.abandon()
 

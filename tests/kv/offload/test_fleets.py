@@ -35,11 +35,19 @@ def fleets(seed: int) -> dict[str, Any]:
         blocks = list(range(first, first + draw.randint(1, 7)))
         length = 4 * len(blocks) - draw.choice([0, 0, 1, 3])
         rows.append(
-            {"timestamp": at_ms, "input_length": length, "output_length": draw.randint(1, 12), "hash_ids": blocks}
+            {
+                "timestamp": at_ms,
+                "input_length": length,
+                "output_length": draw.randint(1, 12),
+                "hash_ids": blocks,
+            }
         )
     one = {"workers": draw.randint(2, 3), "offload": True, "engine": engine}
     sections: dict[str, Any] = {"fleet": one}
     if draw.random() < 0.4:
+        engine["num_gpu_blocks"] = (
+            40  # destinations can take what running requests need: with less there are dead ends
+        )
         sections = {name: {**one, "workers": draw.randint(1, 2)} for name in ("prefill", "decode")}
     return {
         "name": "tiers",
