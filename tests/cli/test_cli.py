@@ -490,7 +490,7 @@ import sys, time
 from dynamo_sim import cli, simulation
 
 def run(scenario):
-    print("running", flush=True)
+    print("running", file=sys.__stdout__, flush=True)  # what runs prints to standard error
     time.sleep(60)
 
 simulation.run = run
@@ -544,7 +544,7 @@ from dynamo_sim.report import saving
 from dynamo_sim.errors import SimulationError
 
 def run(scenario):
-    print("running", flush=True)
+    print("running", file=sys.__stdout__, flush=True)  # what runs prints to standard error
     sys.stdin.readline()
     raise SimulationError("the end")
 
