@@ -22,6 +22,7 @@ def picture_text(result: RunTables, name: str) -> str:
         "breakdown": _breakdown,
         "timeline": _timeline,
         "decisions": _decisions,
+        "routing": _routing,
         "gantt": _gantt,
     }
     return texts[name](result)
@@ -73,6 +74,19 @@ def _decisions(result: RunTables) -> str:
     changed = int((result.decisions["target"] != result.decisions["current"]).fillna(False).sum())
     spread = f", targets from {targets.min()} to {targets.max()}" if len(targets) else ""
     return f"{len(result.decisions):,} evaluations, {changed:,} of which changed the fleet{spread}."
+
+
+def _routing(result: RunTables) -> str:
+    summary, decisions = result.summary, len(result.records.routing)
+    found = (
+        f"it found {summary['routing_hit_rate']:.1%} of the blocks of a prompt cached on its worker, on average; "
+        if "routing_hit_rate" in summary
+        else ""
+    )
+    return (
+        f"{decisions:,} decisions of the router: {found}"
+        f"the fullest worker had {summary['load_imbalance']:.2f} times the mean of the requests in flight."
+    )
 
 
 def _gantt(result: RunTables) -> str:

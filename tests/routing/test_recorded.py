@@ -8,6 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from dynamo_sim.report.html import page
+from dynamo_sim.report.picture_text import picture_text
 from dynamo_sim.report.result import RunResult
 from dynamo_sim.scenario import Scenario
 from dynamo_sim.simulation import run
@@ -98,3 +100,17 @@ def test_rows_and_picture_are_saved(tmp_path: Path) -> None:
     result.save(tmp_path / "csv", plots=True, requests_format="csv")
     assert pd.read_csv(tmp_path / "csv" / "routing.csv")["worker_ids"][0] == "0 1 2"
     assert (tmp_path / "csv" / "routing.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("routing", "found"),
+    [
+        (QUEUEING, "of the blocks of a prompt cached"),
+        ({"mode": "random"}, "40 decisions of the router: the fullest"),
+    ],
+)
+def test_the_page_says_what_the_picture_of_the_router_shows(routing: dict[str, Any], found: str) -> None:
+    result = result_of(routing)
+    assert "routing" in result.plot.names
+    assert found in picture_text(result, "routing")
+    assert 'alt="40 decisions of the router: ' in page(result)

@@ -41,7 +41,7 @@ def _hit_rate(ax: Axes, result: RunTables, end_ms: float, unit_ms: float) -> Non
     sums = np.histogram(at_ms, edges, weights=np.array([d.hit_rate for d in known]))[0]
     rates = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
     ax.stairs(rates, edges / unit_ms, color=BLUE, linewidth=1.5, baseline=None)
-    ax.set_ylim(0.0, 1.02)
+    ax.set_ylim(-0.02, 1.02)  # a rate of 0 lies on the axis, and would not be seen
     ax.set_ylabel("share")
     tidy(ax)
     title_and_legend(ax, f"{title} ({result.summary['routing_hit_rate']:.1%} overall)")
