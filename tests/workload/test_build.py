@@ -24,6 +24,8 @@ class Trace:
     shared_prefix_ratio: float = 0.0
     num_prefix_groups: int = 0
     arrival_speedup_ratio: float = 1.0
+    columns: Any = None
+    time_unit: str | None = None
     skip_bad_lines: bool = False
 
 
