@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -218,11 +218,18 @@ def _unit_of(lines: TraceLines, line: int, name: str, row: Row) -> str:
     value = row[name]
     if value is None:
         raise BadLine(f"column {name!r}: the value is missing; must be a time")
-    if isinstance(value, datetime) or (isinstance(value, str) and not _is_number(value)):
+    named = next((unit for unit in TIME_UNITS_NS if _plain(name).endswith(f"_{unit}")), None)
+    is_text = isinstance(value, str) and not _is_number(value)
+    if isinstance(value, datetime) or (is_text and (named is None or "-" in value)):
         return DATETIME
-    for unit in TIME_UNITS_NS:
-        if _plain(name).endswith(f"_{unit}"):
-            return unit
+    if named is not None:
+        return named
+    if isinstance(value, time | timedelta):
+        raise TraceError(
+            f"column {name!r}: found {cut(str(value))}; must be numbers, or dates with times",
+            lines.file,
+            line,
+        )
     raise TraceError(
         f"time_unit: missing; column {name!r} has numbers such as {cut(str(value))}: are they s, ms, us or ns?",
         lines.file,

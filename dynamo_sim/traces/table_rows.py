@@ -68,9 +68,7 @@ def _csv_rows(path: Path, lines: TraceLines) -> Iterator[tuple[int, Row]]:
             header = [name.strip() for name in next(csv.reader([header_line], delimiter=delimiter), [])]
             if len(header) < 2 or not all(header):
                 raise TraceError("the first line must name the columns", path, 1)
-            if len(set(header)) < len(header):
-                twice = next(name for name in header if header.count(name) > 1)
-                raise TraceError(f"column {twice!r}: there are {header.count(twice)} of that name", path, 1)
+            _refuse_equal_names(header, path)
             rows = csv.reader(file, delimiter=delimiter, strict=True)
             for values in rows:
                 line = rows.line_num + 1
@@ -97,6 +95,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
 
     try:
         with pq.ParquetFile(path) as file:
+            _refuse_equal_names(file.schema_arrow.names, path)  # of such columns `to_pylist` keeps one
             row = 0
             for batch in file.iter_batches(PARQUET_ROWS):
                 for values in batch.to_pylist():
@@ -104,3 +103,9 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
                     yield row, values
     except (OSError, pa.ArrowException) as error:
         raise TraceError(f"cannot be read as a Parquet file: {error}", path) from error
+
+
+def _refuse_equal_names(names: list[str], path: Path) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise TraceError(f"column {name!r}: there are {names.count(name)} of that name", path, 1)

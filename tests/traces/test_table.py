@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dynamo_sim.errors import ScenarioError, TraceError
@@ -138,6 +140,7 @@ def test_a_table_is_recognised(tmp_path: Path) -> None:
     ("text", "options", "message"),
     [
         ("timestamp,isl,osl\n5,1,1\n", {}, "time_unit: missing; column 'timestamp' has numbers such as 5"),
+        ("arrival_s;isl;osl\n0,5;1;1\n", {}, "column 'arrival_s': found '0,5'; must be a time in s"),
         (
             "arrival_s,isl\n5,1\n",
             {},
@@ -182,3 +185,19 @@ def test_columns_belong_to_tables() -> None:
         ScenarioError, match=r"workload\.columns: is possible only for format table, not for mooncake"
     ):
         Scenario.from_dict({"name": "x", "workload": workload})
+
+
+def test_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    columns = {"arrival_s": [0.0], "isl": [5], "again": [7], "osl": [6]}
+    pq.write_table(
+        pa.table(columns).rename_columns(["arrival_s", "isl", "isl", "osl"]), tmp_path / "x.parquet"
+    )
+    with pytest.raises(TraceError, match="column 'isl': there are 2 of that name"):
+        read_trace(tmp_path / "x.parquet", "table")
+
+
+@pytest.mark.parametrize("value", [time(1, 2), timedelta(seconds=3)])
+def test_times_of_day_and_durations_are_no_arrivals(tmp_path: Path, value: time | timedelta) -> None:
+    pq.write_table(pa.table({"timestamp": [value], "isl": [5], "osl": [6]}), tmp_path / "x.parquet")
+    with pytest.raises(TraceError, match="must be numbers, or dates with times"):
+        read_trace(tmp_path / "x.parquet", "table")
