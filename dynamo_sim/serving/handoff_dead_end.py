@@ -23,7 +23,8 @@ def _state(side: FleetSide) -> str:
     if side.waiting:
         reasons.append(f"{len(side.waiting)} requests wait, and no worker is active")
     if side.router.queued_count:
-        reasons.append(f"{side.router.queued_count} requests wait in the router")
+        nobody = "" if side.pool.active_worker_ids() else ", and no worker is active"
+        reasons.append(f"{side.router.queued_count} requests wait in the router{nobody}")
     stuck = []
     for worker in side.pool.fleet.workers.values():
         handoffs, why = worker.scheduler.handoffs, worker.scheduler.stuck_reason()
@@ -38,6 +39,6 @@ def _state(side: FleetSide) -> str:
 
 def _remedy(prefill: FleetSide, decode: FleetSide) -> str:
     for name, side in (("prefill", prefill), ("decode", decode)):
-        if side.waiting:
+        if side.waiting or (side.router.queued_count and not side.pool.active_worker_ids()):
             return f"keep at least one {name} worker, or scale up before requests come"
     return "raise num_gpu_blocks of the fleet without room, or let fewer requests in with limits.concurrency"

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from dynamo_sim.errors import SimulationError
+from dynamo_sim.scenario.specs import Scenario
 from dynamo_sim.serving.controller import ScriptedTargets
 from dynamo_sim.serving.disaggregated import DisaggregatedServing
+from dynamo_sim.simulation import run as simulate
 from dynamo_sim.workload.milestones import HandoffMilestones
 from dynamo_sim.workload.request import Outcome, Request
 from tests.parity.cases import to_scenario
@@ -123,3 +125,18 @@ def test_a_fleet_without_workers_is_named_when_nothing_will_bring_one() -> None:
     run = serving([(50.0, 8, 2)], targets=ScriptedTargets([(5.0, 0)]))
     with pytest.raises(SimulationError, match="decode: 1 requests wait, and no worker is active"):
         run.run()
+
+
+def test_a_fleet_that_its_autoscaler_leaves_without_workers_is_named_with_that_remedy() -> None:
+    scenario = Scenario.from_dict(
+        {
+            "name": "x",
+            "workload": {"kind": "synthetic", "input_tokens": 64, "output_tokens": 4, "request_count": 3},
+            "prefill": {},
+            "decode": {},
+            "autoscaler": {"prefill": {"policy": {"kind": "fixed", "count": 0}}},
+        }
+    )
+    said = "requests wait in the router, and no worker is active; .*; keep at least one prefill worker"
+    with pytest.raises(SimulationError, match=said):
+        simulate(scenario)
