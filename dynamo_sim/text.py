@@ -20,6 +20,8 @@ def shown(value: Any, most: int = MAX_LETTERS) -> str:
         text = _NESTED.repr(value) if isinstance(value, dict | list | tuple) else repr(value)
     except ValueError:
         return "a number of thousands of digits"
+    except Exception:  # the repr of a user's own class may raise anything
+        return cut(f"an object of {type(value).__name__}, whose text cannot be made", most)
     text = " ".join(text.split())
     return cut(text, most)
 

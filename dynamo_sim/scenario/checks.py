@@ -9,6 +9,7 @@ from dynamo_sim.scenario.autoscaler.section import Autoscaler, FleetAutoscaler
 from dynamo_sim.scenario.autoscaler.sla import SlaScaling
 from dynamo_sim.scenario.base import Path, repeats
 from dynamo_sim.scenario.engine_args import EngineArgs
+from dynamo_sim.scenario.explain import found as as_written
 from dynamo_sim.scenario.generated_workload import GeneratedWorkload
 from dynamo_sim.scenario.routing import Routing
 from dynamo_sim.scenario.sections import Fleet, Limits, ScalingStep, Sla, Transfer
@@ -174,7 +175,8 @@ def _pair_conflicts(scenario: Sections) -> Iterator[tuple[Path, str]]:
             if found != wanted:
                 yield (
                     ("decode", "engine", key),
-                    f"found {found}; must be that of the prefill workers, {wanted}: both share the lower cache tiers",
+                    f"found {as_written(found)}; must be that of the prefill workers, {as_written(wanted)}: "
+                    "both share the lower cache tiers",
                 )
     workload = scenario.workload
     if isinstance(workload, TraceWorkload) and not workload.trace_format.with_two_fleets:

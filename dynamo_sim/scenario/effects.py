@@ -359,6 +359,11 @@ def _remarks(scenario: Scenario) -> Iterator[str]:
                 yield (
                     f"{name}.engine.{key}: counts in the GPUs of a worker only; pass durations do not depend on it"
                 )
+        if fleet.offload and not fleet.engine.enable_prefix_caching:
+            yield (
+                f"{name}.offload: without enable_prefix_caching blocks are copied to the lower tiers, and no prompt "
+                "finds them there"
+            )
     yield from routing_remarks(scenario)
     if scenario.prefill is not None:
         engine = scenario.prefill.engine

@@ -83,6 +83,7 @@ _PLAIN_DEMANDS = {
     "int_from_float": "must be a whole number",
     "less_than_equal": "must be at most {le}",
     "list_type": "must be a list",
+    "multiple_of": "must be a multiple of {multiple_of}",
     "model_attributes_type": "must be a section of keys",
     "model_type": "must be a section of keys",
     "string_pattern_mismatch": "must be letters, digits, spaces and . _ - only, the first a letter or digit",

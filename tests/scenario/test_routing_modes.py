@@ -36,6 +36,11 @@ def scenario(routing: dict[str, Any], workload: dict[str, Any] = PLAIN, **more: 
             },
             "routing.weights: all weights are 0; one must be above 0",
         ),
+        (
+            {"mode": "endpoint_picker", "weights": {"queue": 1e308}},
+            "queue: found 1e+308; must be at most 1000000",
+        ),
+        ({"mode": "session_affinity", "points_per_worker": 12}, "found 12; must be a multiple of 8"),
         ({"mode": "custom"}, "routing.class: missing"),
         (
             {"mode": "custom", "class": "Sticky"},

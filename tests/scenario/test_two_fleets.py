@@ -94,3 +94,18 @@ def test_free_transfers_are_named_once_and_links_have_no_effect_on_them() -> Non
 def test_transfers_of_decode_workers_change_nothing() -> None:
     (note,) = notes(two_fleets(decode={"workers": 2, "engine": {"kv_bytes_per_token": 5}}))
     assert note.startswith("decode.engine.kv_bytes_per_token: only for the workers of a prefill fleet")
+
+
+def test_tiers_that_a_fleet_has_and_the_other_has_not_are_written_as_in_yaml() -> None:
+    engine = {"num_g2_blocks": 8, **SENDS}
+    found = problems(
+        prefill={"offload": True, "engine": {**engine, "num_g3_blocks": 9}},
+        decode={"offload": True, "engine": engine},
+    )
+    assert "decode.engine.num_g3_blocks: found null; must be that of the prefill workers, 9" in found
+
+
+def test_lower_tiers_without_a_prefix_cache_are_said_to_be_of_no_use() -> None:
+    engine = {"num_g2_blocks": 8, **SENDS, "enable_prefix_caching": False}
+    scenario = two_fleets(prefill={"offload": True, "engine": engine})
+    assert any(note.startswith("prefill.offload: without enable_prefix_caching") for note in notes(scenario))

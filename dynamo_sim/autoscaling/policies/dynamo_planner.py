@@ -90,7 +90,7 @@ def check_for_one_fleet(config: Mapping[str, Any]) -> None:
         said = f"mode is {shown(mode)}" if "mode" in config else "mode is not given, which means 'disagg'"
         problems.append(
             f"autoscaler.policy.config: {said}: the planner would look after separate fleets for prefill and "
-            "decode, and there is one fleet that does both; write mode: agg"
+            "decode, and a policy scales one fleet; write mode: agg"
         )
     trace = config.get("load_predictor_warmup_trace")
     if isinstance(trace, str) and not Path(trace).expanduser().is_file():

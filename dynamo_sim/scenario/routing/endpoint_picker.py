@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
-from dynamo_sim.scenario.base import CheckedSpec, NonNegative, Path, PositiveCount
+from pydantic import Field
+
+from dynamo_sim.scenario.base import CheckedSpec, Path, PositiveCount
 from dynamo_sim.scenario.routing.metrics import ScrapingSpec
+
+Weight = Annotated[float, Field(ge=0, le=1_000_000)]
+"""Of a score; bounded so that sums of scores keep their digits."""
 
 
 class ScorerWeights(CheckedSpec):
     """Weights of the scores; those of the default configuration."""
 
-    queue: NonNegative = 2.0
+    queue: Weight = 2.0
     """Of the queue score: 1 for the shortest queue, 0 for the longest one."""
 
-    kv_cache_utilization: NonNegative = 2.0
+    kv_cache_utilization: Weight = 2.0
     """Of the KV cache score: 1 for an empty cache, 0 for a full one."""
 
-    prefix_cache: NonNegative = 3.0
+    prefix_cache: Weight = 3.0
     """Of the prefix score: share of the prompt's first blocks that is taken to be cached."""
 
     def _conflicts(self) -> Iterator[tuple[Path, str]]:

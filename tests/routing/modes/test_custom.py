@@ -40,6 +40,13 @@ class Answers:
         return answer(request, workers, now_ms) if callable(answer) else answer
 
 
+class Unprintable:
+    """Something that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("not yet")
+
+
 def failure(router: Any, scenario: Scenario = SMALL) -> str:
     with pytest.raises(RouterError) as caught:
         run(scenario, router=router)
@@ -65,6 +72,10 @@ def test_a_router_sends_requests_where_it_says() -> None:
             "returned a number of thousands of digits, which is the id of no active worker; ",
         ),
         (lambda r, workers, t: workers[0], "returned a worker instead of its id; return worker.id"),
+        (
+            Unprintable(),
+            "returned an object of Unprintable, whose text cannot be made, which is no id of a worker; ",
+        ),
         (lambda r, workers, t: [][0], "raised IndexError: list index out of range (test_custom.py, line "),
         (lambda r, workers, t: sys.exit(), "raised SystemExit (test_custom.py, line "),
         (lambda r, workers, t: setattr(workers[0], "in_flight", 0), "raised AttributeError: "),
